@@ -1,0 +1,102 @@
+"""Images handed over item by item: a torch Dataset, or a list of arrays or pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from cdclust.data.arrays import as_array, channels_first, pixel_scale, square
+from cdclust.data.decode import to_rgb
+from cdclust.data.imageset import (
+    OK,
+    ImageSet,
+    IndexKeys,
+    Progress,
+    check_memory,
+    encode_labels,
+    refuse_if_mostly_bad,
+)
+from cdclust.errors import UserError
+
+
+class Items(Protocol):
+    """What is asked of a data set: a length, and items that are images or start with one."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+def load_items(
+    items: Items,
+    *,
+    size: int | None,
+    name: str = "the data set",
+    max_bytes: int | None = None,
+    progress: Progress | None = None,
+) -> ImageSet:
+    """Every item once; an item that cannot be read gets a status. Items: image, (image, label, ...) or a mapping."""
+    n = len(items)
+    if n == 0:
+        raise UserError(f"source: {name} holds no images; give at least one")
+    images: Tensor | None = None
+    status, labels = [OK] * n, np.full(n, None, dtype=object)
+    rows: list[int] = []
+    for i in range(n):
+        try:
+            image, label = _image_and_label(items[i])
+            pixels = _pixels(image, size, f"item {i} of {name}")
+        except UserError:
+            raise
+        except Exception as e:  # whatever a data set's own reading raises
+            status[i] = f"unreadable: {' '.join(str(e).split())[:120] or type(e).__name__}"
+            continue
+        if images is None:
+            check_memory(n, tuple(pixels.shape), name, max_bytes)
+            images = torch.empty((n, *pixels.shape), dtype=torch.uint8)
+        if pixels.shape != images.shape[1:]:
+            raise UserError(
+                f"size: the images of {name} differ in shape ({tuple(images.shape[1:])}, then "
+                f"{tuple(pixels.shape)} at item {i}); give a size, such as 96, and images of one mode"
+            )
+        images[len(rows)] = pixels
+        labels[i] = label
+        rows.append(i)
+        if progress:
+            progress(i + 1, n)
+    refuse_if_mostly_bad(status, IndexKeys(n), name)
+    assert images is not None
+    codes, names, notes = encode_labels(labels, name) if any(y is not None for y in labels) else (None, None, [])
+    if codes is not None and names is None and hasattr(items, "classes"):
+        names = [str(c) for c in items.classes]
+    return ImageSet(name, images[: len(rows)], IndexKeys(n), status, np.array(rows), codes, names, "all", notes)
+
+
+def _image_and_label(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, Mapping):
+        if "image" not in item:
+            raise UserError(f"source: items with the keys {', '.join(map(str, item))} have no 'image'")
+        item = (item["image"], item.get("label"))
+    if not isinstance(item, (tuple, list)):
+        return item, None
+    label = item[1] if len(item) > 1 else None
+    if isinstance(label, (Tensor, np.ndarray)):
+        label = label.item() if label.ndim == 0 else None
+    return item[0], label if isinstance(label, (int, np.integer, str)) else None
+
+
+def _pixels(image: Any, size: int | None, name: str) -> Tensor:
+    """One image as uint8 (C, H, W)."""
+    if isinstance(image, Image.Image):
+        return torch.from_numpy(np.array(to_rgb(image, size)).transpose(2, 0, 1))
+    array = as_array(image) if isinstance(image, Tensor) else np.asarray(image)
+    batch = channels_first(array[None], name)
+    scale, _ = pixel_scale(batch, name)
+    if batch.dtype.kind == "f" and scale == 1:
+        raise UserError(f"source: {name} has floats above 1; give uint8, or floats in 0..1 before normalisation")
+    pixels = torch.from_numpy(np.rint(batch[0] * np.float32(scale)).astype(np.uint8))
+    return square(pixels[None], size)[0] if size else pixels

@@ -1,0 +1,176 @@
+"""The training loop: read it from top to bottom."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from cdclust.engine.checkpoint import Checkpoints
+from cdclust.engine.compute import Compute
+from cdclust.engine.interrupt import Interrupted, StopFlag
+from cdclust.engine.optim import build_optimizer, lr_factor
+from cdclust.engine.order import batches, generator, mix
+from cdclust.engine.watch import Watch, warnings
+from cdclust.errors import UserError
+from cdclust.methods import Losses, Method
+from cdclust.recipe import Recipe
+from cdclust.views.pair import ViewPair
+
+CHECK_EVERY = 50  # steps between looks at the losses, each of which waits for the device
+
+
+class Listener(Protocol):
+    """Who is told how a run goes."""
+
+    def on_start(self, step: int, total: int, steps_per_epoch: int) -> None:
+        """Training starts, or goes on, at `step`."""
+
+    def on_step(self, step: int, images_per_second: float) -> None:
+        """A step is done."""
+
+    def on_epoch(self, figures: dict[str, float], cautions: list[str]) -> None:
+        """An epoch is done: its figures, and what looks wrong."""
+
+
+@dataclass
+class Progress:
+    """Where training is; a checkpoint holds it."""
+
+    step: int = 0
+    seconds: float = 0.0
+
+
+class Trainer:
+    """Trains `method` on images uint8 (N, channels, H, W), from the last checkpoint where there is one.
+
+    `score` is asked on clean images every `evaluate_every` epochs; what it answers is logged and never used.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        images: Tensor,
+        views: ViewPair,
+        recipe: Recipe,
+        compute: Compute,
+        listener: Listener,
+        checkpoints: Checkpoints | None = None,
+        score: Callable[[], dict[str, float]] | None = None,
+    ) -> None:
+        self.recipe, self.settings, self.compute = recipe, recipe.training, compute
+        self.steps_per_epoch = len(images) // self.settings.batch_size
+        if self.steps_per_epoch == 0:
+            raise UserError(
+                f"training.batch_size = {self.settings.batch_size} is more than the {len(images)} images; "
+                f"write --set batch_size={largest_batch(len(images))}"
+            )
+        self.total = self.steps_per_epoch * self.settings.epochs
+        self.method = prepare(method, compute, self.settings.channels_last)
+        self.images, self.views = images.to(compute.device), views
+        self.listener, self.checkpoints, self.score = listener, checkpoints, score
+        self.optimizer = build_optimizer(recipe.optimizer, method)
+        self.scaler = torch.amp.GradScaler(compute.device.type, enabled=compute.precision == "fp16")
+        self.watch, self.progress = Watch(recipe.n_clusters), Progress()
+
+    def train(self, stop: StopFlag | None = None) -> Progress:
+        """To the end, or until `stop` is set."""
+        self._restore()
+        self.method.train()
+        self.listener.on_start(self.progress.step, self.total, self.steps_per_epoch)
+        first, place = divmod(self.progress.step, self.steps_per_epoch)
+        for epoch in range(first, self.settings.epochs):
+            order = batches(len(self.images), self.settings.batch_size, self.recipe.seed, epoch)
+            for rows in order[place:]:
+                start = time.perf_counter()
+                self.watch.add(self._step(rows))
+                self.progress.step += 1
+                if self.progress.step % CHECK_EVERY == 0:
+                    self.watch.check(epoch, self.progress.step)
+                self.progress.seconds += time.perf_counter() - start
+                self.listener.on_step(self.progress.step, self._images_per_second())
+                if self.progress.step % self.steps_per_epoch == 0:
+                    self._end_epoch(epoch)
+                self._pause(epoch, stop)
+            place = 0
+        return self.progress
+
+    def _step(self, rows: Tensor) -> Losses:
+        """One batch: two views, the losses, a move of the weights."""
+        step, seed = self.progress.step, self.recipe.seed
+        # All chance in a step comes from its number: views here, shuffles and dropout from the global generator.
+        torch.manual_seed(mix(seed, "step", step))
+        views = self.views(self.images[rows.to(self.images.device)], generator(seed, "views", step))
+        if self.settings.channels_last:
+            views = views[0].to(memory_format=torch.channels_last), views[1].to(memory_format=torch.channels_last)
+
+        self.method.progress = step / self.total
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._lr()
+
+        losses = self.method.step(views)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(losses.total).backward()  # type: ignore[no-untyped-call]
+        if self.recipe.optimizer.clip:
+            self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.method.parameters(), self.recipe.optimizer.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.method.after_step()
+        return losses
+
+    def _lr(self) -> float:
+        settings = self.recipe.optimizer
+        warmup = math.ceil(settings.warmup_epochs * self.steps_per_epoch)
+        return settings.lr * lr_factor(self.progress.step, self.total, warmup, settings.schedule)
+
+    def _images_per_second(self) -> float:
+        return self.progress.step * self.settings.batch_size / max(self.progress.seconds, 1e-9)
+
+    def _end_epoch(self, epoch: int) -> None:
+        self.watch.check(epoch, self.progress.step)
+        figures = {"epoch": epoch + 1, "step": self.progress.step, **self.watch.figures(), "lr": self._lr()}
+        cautions = warnings(figures, self.method.n_negatives(self.settings.batch_size), self.recipe.n_clusters)
+        figures |= {"seconds": self.progress.seconds, "images_per_second": self._images_per_second()}
+        if self.score and ((epoch + 1) % self.settings.evaluate_every == 0 or self.progress.step == self.total):
+            figures |= self.score()
+            self.method.train()
+        self.listener.on_epoch(figures, cautions)
+        self.watch = Watch(self.recipe.n_clusters)
+
+    def _pause(self, epoch: int, stop: StopFlag | None) -> None:
+        """Leave a checkpoint when it is time, at the end, and before stopping."""
+        stopping = stop is not None and stop.set
+        if self.checkpoints and (stopping or self.progress.step == self.total or self.checkpoints.due()):
+            self.watch.check(epoch, self.progress.step)  # a diverged state must not replace a good one
+            self.checkpoints.save(
+                {name: part.state_dict() for name, part in self._parts().items()} | vars(self.progress)
+            )
+        if stopping:
+            raise Interrupted
+
+    def _restore(self) -> None:
+        if self.checkpoints and (saved := self.checkpoints.load(self.compute.device)):
+            for name, part in self._parts().items():
+                part.load_state_dict(saved[name])
+            self.progress = Progress(saved["step"], saved["seconds"])
+
+    def _parts(self) -> dict[str, Any]:
+        return {"model": self.method, "optimizer": self.optimizer, "scaler": self.scaler, "watch": self.watch}
+
+
+def prepare(method: Method, compute: Compute, channels_last: bool) -> Method:
+    """The method on its device, in the layout and precision of its networks."""
+    method.to(compute.device)
+    if channels_last:
+        method.to(memory_format=torch.channels_last)
+    method.autocast = compute.autocast
+    return method
+
+
+def largest_batch(n_images: int) -> int:
+    """The largest power of two that still gives two steps an epoch."""
+    return int(max(2, 2 ** math.floor(math.log2(max(2, n_images // 2)))))

@@ -1,0 +1,131 @@
+"""Python's front door: a scikit-learn estimator over images."""
+
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from cdclust import console
+from cdclust import recipe as recipes
+from cdclust.data import ImageSet
+from cdclust.engine.assign import Assigned
+from cdclust.engine.compute import resolve_compute
+from cdclust.jobs.fit import fit
+from cdclust.jobs.listeners import Silent
+from cdclust.jobs.predict import Model, load_model
+
+
+class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Contrastive representation disentanglement for clustering, as scikit-learn clusters.
+
+    X is an array or tensor of images (N, H, W), (N, H, W, 3) or (N, 3, H, W), a list of paths, a folder, a manifest,
+    a data set's name, or a torch Dataset.
+
+    Parameters
+    ----------
+    n_clusters : int
+        K.
+    recipe : str
+        A shipped recipe's name (`cdclust recipes`) or a file.
+    settings : dict or None
+        Fields of the recipe to change, {"epochs": 50, "objective.alpha": 1}.
+    random_state : int
+        The seed everything random follows from.
+    out : path or None
+        Keep the run folder here; None keeps none.
+    resume : bool
+        Go on with the run in `out`.
+    device, precision : str
+        As in the shell.
+    verbose : bool
+        Show progress.
+
+    Attributes
+    ----------
+    labels_ : array (N,)
+        The cluster of each image; -1 for one that could not be read.
+    probabilities_ : array (N,)
+        How sure the choice is; 0 for an unreadable image.
+    embedding_ : array (N, D)
+        Backbone features; zeros for an unreadable image.
+    metrics_ : dict
+        metrics.json; with y, the scores too.
+    history_ : list of dict
+        An entry an epoch.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from cdclust import CDC
+    >>> images = load_digits().images / 16
+    >>> model = CDC(n_clusters=10, recipe="digits", settings={"epochs": 1}).fit(images)
+    >>> model.predict_proba(images[:3]).shape
+    (3, 10)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 10,
+        *,
+        recipe: str = "images",
+        settings: dict[str, Any] | None = None,
+        random_state: int = 0,
+        out: str | PathLike[str] | None = None,
+        resume: bool = False,
+        device: str = "auto",
+        precision: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.recipe = recipe
+        self.settings = settings
+        self.random_state = random_state
+        self.out = out
+        self.resume = resume
+        self.device = device
+        self.precision = precision
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
+        """Train on images and assign them; y is only ever used to score the result."""
+        changes = {"n_clusters": self.n_clusters, "seed": self.random_state, **(self.settings or {})}
+        settings = recipes.load(self.recipe).changed(changes)
+        asked = settings.training.precision if self.precision == "auto" else self.precision
+        compute = resolve_compute(self.device, asked)
+        watcher = console.Watcher("fit") if self.verbose else Silent()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(self.out) if self.out is not None else Path(folder) / "run"
+            run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
+            self.model_: Model = load_model(run, compute)
+            self.metrics_, self.history_ = run.metrics(), run.log()
+        images = self.model_.load(X)
+        assigned = self.model_.assign(images)
+        self.labels_ = images.spread(assigned.clusters)
+        self.probabilities_ = images.spread(assigned.probabilities, 0)
+        self.embedding_ = images.spread(assigned.features, 0)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The cluster of each image; -1 for one that cannot be read."""
+        images, assigned = self._assigned(X)
+        return images.spread(assigned.clusters)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
+        """The probability of each cluster (N, K); a row of zeros for an image that cannot be read."""
+        images, assigned = self._assigned(X)
+        return images.spread(assigned.table, 0)
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Backbone features (N, D); a row of zeros for an image that cannot be read."""
+        images, assigned = self._assigned(X)
+        return images.spread(assigned.features, 0)
+
+    def _assigned(self, source: Any) -> tuple[ImageSet, Assigned]:
+        check_is_fitted(self, "model_")
+        images = self.model_.load(source)
+        return images, self.model_.assign(images)

@@ -1,0 +1,96 @@
+"""From a source and a recipe to what the engine needs: images, views, a method, and settings with nothing left open."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cdclust.data import ImageSet, available_splits, load_source
+from cdclust.engine.compute import Compute
+from cdclust.engine.order import mix
+from cdclust.errors import UsageError, UserError
+from cdclust.methods import Method, build_method
+from cdclust.recipe import Recipe
+from cdclust.views.pair import ViewPair
+from cdclust.views.policy import resolve
+
+SAMPLE = 10_000  # images whose pixels give the mean and deviation, where the recipe does not
+
+
+@dataclass(frozen=True)
+class Material:
+    """The images of a run: those trained on, and those scored, which may be the same."""
+
+    training: ImageSet
+    scored: ImageSet | None  # none where there are no labels
+    protocol: str  # which split is scored, in words
+
+
+def load_material(source: Any, recipe: Recipe, labels: Any = None, root: str | PathLike[str] | None = None) -> Material:
+    """Read the training split, and the test split where the source has one with labels."""
+    splits = available_splits(source, root)
+    default = recipe.data.train_split == "train" and "train" not in splits
+    wanted = None if default else recipe.data.train_split
+    training = load_source(source, split=wanted, labels=labels, root=root, size=recipe.data.size)
+    if len(training) < 2:
+        raise UserError(f"source: {training.name} has {len(training)} readable images; give at least two")
+    test = recipe.data.test_split
+    if test and test in splits and test != wanted:
+        scored = load_source(source, split=test, labels=labels, root=root, size=recipe.data.size)
+        if scored.labels is not None:
+            return Material(training, scored, test)
+    if training.labels is None:
+        return Material(training, None, "none: no labels")
+    return Material(training, training, wanted or "all images, the same as trained on")
+
+
+def complete(recipe: Recipe, images: ImageSet) -> Recipe:
+    """The recipe with what depends on the images filled in: size, channels, and the pixels' mean and deviation."""
+    pixels = images.images
+    n, channels, height, width = pixels.shape
+    if recipe.n_clusters > n:
+        raise UsageError(f"-k {recipe.n_clusters} is more than the {n} images; write a smaller -k")
+    if height != width:
+        raise UserError(f"images are {height} x {width}; write --set data.size={min(height, width)} for square ones")
+    changes: dict[str, Any] = {"data.size": height, "data.channels": channels}
+    if recipe.data.mean is None or recipe.data.std is None:
+        mean, std = pixel_statistics(pixels)
+        changes |= {"data.mean": mean, "data.std": std}
+    elif len(recipe.data.mean) != channels or len(recipe.data.std) != channels:
+        raise UsageError(f"data.mean and data.std need {channels} values for these images; write data.mean=null")
+    return recipe.changed(changes)
+
+
+def pixel_statistics(images: Tensor) -> tuple[list[float], list[float]]:
+    """Mean and standard deviation a channel, of pixels in 0..1, over an even sample of the images."""
+    sample = images[:: max(1, len(images) // SAMPLE)].double() / 255
+    mean, std = sample.mean(dim=(0, 2, 3)), sample.std(dim=(0, 2, 3))
+    return [round(float(m), 4) for m in mean], [round(max(float(s), 1e-3), 4) for s in std]
+
+
+def build_views(recipe: Recipe) -> ViewPair:
+    """The recipe's views of its images."""
+    assert recipe.data.mean is not None
+    assert recipe.data.std is not None
+    policies = resolve(recipe.views.policy, **recipe.views.change)
+    return ViewPair(policies, recipe.data.mean, recipe.data.std, recipe.views.size, recipe.data.size)
+
+
+def build_network(recipe: Recipe) -> Method:
+    """The recipe's method with random weights that follow from its seed."""
+    torch.manual_seed(mix(recipe.seed, "weights"))
+    return build_method(recipe, recipe.data.channels or 3, recipe.views.size or recipe.data.size)
+
+
+def identity(recipe: Recipe, images: ImageSet, compute: Compute) -> str:
+    """What must be the same for a checkpoint to be gone on with: settings, images, precision."""
+    settings = recipe.model_dump(mode="json", exclude={"name", "about", "origin"})
+    digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16)
+    digest.update(compute.precision.encode())
+    digest.update(np.ascontiguousarray(images.images.numpy()).data)
+    return digest.hexdigest()

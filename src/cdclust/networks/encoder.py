@@ -1,0 +1,110 @@
+"""The encoder f and the head h, built from a recipe: z = h(f(x))."""
+
+import difflib
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from cdclust.errors import UserError
+from cdclust.networks.resnet import DEPTHS, ResNet
+from cdclust.recipe import HeadSettings, NetworkSettings
+
+
+def build_backbone(settings: NetworkSettings, channels: int = 3, size: int | None = None) -> nn.Module:
+    """f: images (B, channels, H, W) to features (B, out_features); every backbone has `out_features`."""
+    name = settings.backbone
+    if name.startswith("timm:"):
+        return TimmBackbone(name.removeprefix("timm:"), channels, size)
+    if name not in DEPTHS:
+        near = difflib.get_close_matches(name, DEPTHS, n=1, cutoff=0.0)[0]
+        raise UserError(f"network.backbone = {name!r}: unknown; did you mean {near}? timm's models are timm:NAME")
+    return ResNet(name, settings.width, settings.stem, settings.blocks, channels)
+
+
+class TimmBackbone(nn.Module):
+    """Any model of timm without its classifier, from random weights: ViTs and ConvNeXts train as ResNets do."""
+
+    def __init__(self, name: str, channels: int, size: int | None) -> None:
+        super().__init__()
+        try:
+            import timm
+        except ImportError:
+            raise UserError(f"network.backbone = timm:{name} needs timm: pip install 'cdclust[timm]'") from None
+        if not timm.is_model(name):
+            near = difflib.get_close_matches(name, timm.list_models(), n=1, cutoff=0.0)[0]
+            raise UserError(f"network.backbone = timm:{name}: timm has no such model; did you mean timm:{near}?")
+        options: dict[str, Any] = {"num_classes": 0, "in_chans": channels}
+        sized = options | ({"img_size": size} if size else {})
+        try:
+            self.model = timm.create_model(name, **sized)
+        except TypeError:  # convolutional models take images of any size and no such argument
+            self.model = timm.create_model(name, **options)
+        self.out_features = int(cast(int, self.model.num_features))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Pooled features (B, out_features)."""
+        features: Tensor = self.model(images)
+        return features
+
+
+class MLP(nn.Sequential):
+    """Linear layers with ReLU between, and batch normalisation where asked."""
+
+    def __init__(self, inside: int, hidden: int, out: int, layers: int, batch_norm: bool, batch_norm_out: bool) -> None:
+        modules: list[nn.Module] = []
+        for _ in range(layers - 1):
+            modules.append(nn.Linear(inside, hidden, bias=not batch_norm))
+            if batch_norm:
+                modules.append(nn.BatchNorm1d(hidden))
+            modules.append(nn.ReLU(inplace=True))
+            inside = hidden
+        modules.append(nn.Linear(inside, out, bias=not batch_norm_out))
+        if batch_norm_out:
+            modules.append(nn.BatchNorm1d(out, affine=False))
+        super().__init__(*modules)
+
+
+def build_head(settings: HeadSettings, inside: int, n_clusters: int) -> MLP:
+    """h: features to z = [z_c (K), z_n (C)], before either half is normalised."""
+    return MLP(
+        inside,
+        settings.hidden,
+        n_clusters + settings.z_n,
+        settings.layers,
+        settings.batch_norm,
+        settings.batch_norm_out,
+    )
+
+
+class Encoder(nn.Module):
+    """h(f(x)): what MoCo calls the base encoder."""
+
+    def __init__(self, backbone: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.backbone, self.head = backbone, head
+
+    def forward(self, images: Tensor) -> Tensor:
+        """z (B, K + C), before either half is normalised."""
+        z: Tensor = self.head(self.backbone(images))
+        return z
+
+
+def forward_in_parts(network: Callable[[Tensor], Tensor], images: Tensor, parts: int) -> Tensor:
+    """network(images), but batch statistics are shared only within each of `parts` parts of the batch.
+
+    With a queue, statistics of the whole batch would tell a positive (same batch) from every negative (older ones).
+    """
+    if parts == 1:
+        return network(images)
+    return torch.cat([network(part) for part in images.chunk(parts)])
+
+
+@torch.no_grad()
+def shuffled_forward(network: Callable[[Tensor], Tensor], images: Tensor, parts: int) -> Tensor:
+    """forward_in_parts in random order, so that no key shares its statistics' company with its query."""
+    if parts == 1:
+        return network(images)
+    order = torch.randperm(len(images)).to(images.device)
+    return forward_in_parts(network, images[order], parts)[order.argsort()]

@@ -1,0 +1,271 @@
+"""A run's settings: typed, validated, serialisable. Every default of the package lives here and nowhere else.
+
+`recipes/*.yaml` are the shipped recipes; a recipe file may name another as its `base` and state only what differs.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cdclust.errors import UsageError, UserError
+
+
+class Settings(BaseModel):
+    """What all sections share: no unknown fields, no change after validation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataSettings(Settings):
+    """Which images, at what size."""
+
+    size: int | None = Field(None, ge=4, description="side in pixels of the square images; none: as they come")
+    channels: Literal[1, 3] | None = Field(None, description="grey or colour; none: as the images are")
+    train_split: str = Field("train", description="what is trained on, where the source has splits")
+    test_split: str | None = Field("test", description="what is scored, where the source has it and labels")
+    mean: tuple[float, ...] | None = Field(None, description="a channel, taken off pixels in 0..1; none: measured")
+    std: tuple[float, ...] | None = Field(None, description="a channel, then divided by; none: measured")
+
+
+class ViewSettings(Settings):
+    """The random views a network is trained on."""
+
+    policy: str = Field("cifar", description="cifar, moco-v2, moco-v3, drawings or strong")
+    size: int | None = Field(None, ge=4, description="side of a training view; none: the image's")
+    change: dict[str, Any] = Field(default_factory=dict, description="fields of the policy to change, for both views")
+
+
+class NetworkSettings(Settings):
+    """The encoder f."""
+
+    backbone: str = Field("resnet18", description="resnet10 to resnet152, or timm:NAME")
+    width: int = Field(64, ge=4, description="channels of a ResNet's first stage (64 in the paper)")
+    blocks: tuple[int, ...] | None = Field(None, description="blocks a stage; none: those of the backbone's name")
+    stem: Literal["small", "large"] = Field("small", description="3x3 for images to 96 pixels; 7x7 and pooling")
+
+
+class HeadSettings(Settings):
+    """The MLP h whose output is z = [z_c, z_n]."""
+
+    split: bool = Field(True, description="false: no z_c, the plain pretext method, clustered by k-means")
+    z_n: int = Field(128, ge=1, description="C, the size of the instance half")
+    hidden: int = Field(512, ge=1, description="width of the hidden layers")
+    layers: int = Field(2, ge=1, description="linear layers")
+    batch_norm: bool = Field(False, description="batch normalisation behind each hidden layer")
+    batch_norm_out: bool = Field(False, description="and, without scale and shift, behind the output (MoCo v3)")
+
+
+class MethodSettings(Settings):
+    """The contrastive framework."""
+
+    framework: Literal["moco-v2", "simclr", "moco-v3"] = Field("moco-v2", description="which views are contrasted how")
+    queue: int = Field(4096, ge=1, description="moco-v2: number of negatives kept")
+    momentum: float = Field(0.99, ge=0, le=1, description="of the twin's moving average")
+    momentum_to_one: bool = Field(False, description="let the momentum rise to 1 by a half cosine (MoCo v3)")
+    split_batch_norm: int = Field(8, ge=1, description="moco-v2: parts of a batch that share batch statistics")
+    symmetric: bool | None = Field(None, description="moco: both ways, at twice the cost; none: moco-v3 yes, v2 no")
+    predictor_hidden: int = Field(4096, ge=1, description="moco-v3: width of the predictor's hidden layer")
+
+
+class ObjectiveSettings(Settings):
+    """The paper's objective, and its readings where the paper is open."""
+
+    alpha: float = Field(5.0, ge=0, description="weight of the constraint (equation 8)")
+    alpha_warmup: float = Field(0.0, ge=0, lt=1, description="share of training over which alpha rises from 0")
+    tau: float = Field(0.15, gt=0, description="temperature of the contrast")
+    t: float = Field(0.10, gt=0, description="temperature of the cluster probabilities")
+    epsilon: float = Field(0.05, gt=0, description="entropy regularisation of equation 5")
+    sinkhorn_iterations: int = Field(3, ge=1, description="of equation 5")
+    sinkhorn_input: Literal["logits", "scaled"] = Field("logits", description="z_c (pseudo-code) or z_c / t (text)")
+    sinkhorn_queue: int = Field(0, ge=0, description="recent z_c that join the batch in equation 5")
+    cross_entropy: Literal["sum", "mean"] = Field("sum", description="over clusters: equation 6, or the pseudo-code")
+    normalise_z_c: bool = Field(True, description="false is an ablation")
+    info_nce: bool = Field(True, description="false is an ablation: the constraint alone")
+
+
+class OptimizerSettings(Settings):
+    """How weights move."""
+
+    name: Literal["sgd", "adamw", "lars"] = "sgd"
+    lr: float = Field(0.06, gt=0, description="at its highest")
+    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd and lars")
+    weight_decay: float = Field(5e-4, ge=0)
+    decay_norms: bool = Field(True, description="decay biases and normalisation too; never with lars")
+    schedule: Literal["cosine", "constant"] = "cosine"
+    warmup_epochs: float = Field(0.0, ge=0, description="linear rise from 0")
+    clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
+
+
+class TrainingSettings(Settings):
+    """How long, how much at a time, in what precision."""
+
+    epochs: int = Field(1200, ge=1)
+    batch_size: int = Field(512, ge=2)
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    channels_last: bool = Field(True, description="memory layout of the encoder")
+    evaluate_every: int = Field(10, ge=1, description="epochs between scorings on clean images")
+    checkpoint_seconds: float = Field(60.0, ge=0, description="at least this long between checkpoints")
+
+
+class Recipe(Settings):
+    """Everything that decides what a run computes."""
+
+    name: str = "custom"
+    about: str = ""
+    n_clusters: int = Field(10, ge=2, description="K")
+    seed: int = Field(0, ge=0)
+    data: DataSettings = DataSettings()
+    views: ViewSettings = ViewSettings()
+    network: NetworkSettings = NetworkSettings()
+    head: HeadSettings = HeadSettings()
+    method: MethodSettings = MethodSettings()
+    objective: ObjectiveSettings = ObjectiveSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    training: TrainingSettings = TrainingSettings()
+    origin: dict[str, str] = Field(default_factory=dict, description="where a field's value is from: paper, inferred")
+
+    @model_validator(mode="after")
+    def _origins_name_fields(self) -> Self:
+        known = set(leaves(self.model_dump(exclude={"origin"})))
+        for field in self.origin:
+            if field not in known:
+                raise ValueError(f"origin names {field}, which is no field")
+        return self
+
+    def to_yaml(self) -> str:
+        """The recipe as a file that `cdclust fit --recipe FILE` reads back."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+    def changed(self, changes: Mapping[str, Any]) -> "Recipe":
+        """A copy with dotted fields changed: {"objective.alpha": 1}, or {"alpha": 1} where only one field ends so."""
+        tree = self.model_dump(mode="json")
+        for name, value in changes.items():
+            *sections, leaf = full_name(name).split(".")
+            branch = tree
+            for section in sections:
+                branch = branch[section]
+            branch[leaf] = value
+            # A value of the user's own is no longer the paper's.
+            tree["origin"].pop(full_name(name), None)
+        return validated(tree)
+
+
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The dotted names of a nested mapping's fields; `views.change` counts as one."""
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and f"{prefix}{key}" != "views.change":
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+FIELDS: tuple[str, ...] = tuple(leaves(Recipe().model_dump(exclude={"origin"})))
+
+
+def full_name(name: str) -> str:
+    """The dotted name of the one field that is called, or ends in, `name`."""
+    head, _, change = name.partition("change.")
+    if change and head in ("", "views."):
+        return f"views.change.{change}"
+    matches = [field for field in FIELDS if field == name or field.endswith(f".{name}")]
+    if name in FIELDS:
+        return name
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(f"--set {name}: several fields end so; write one of {', '.join(matches)}")
+    short = {field.rsplit(".", 1)[-1]: field for field in FIELDS}
+    near = difflib.get_close_matches(name, [*FIELDS, *short], n=1, cutoff=0.0)[0]
+    raise UsageError(f"--set {name}: no such field; did you mean {short.get(near, near)}?")
+
+
+def parse_set(assignments: list[str]) -> dict[str, Any]:
+    """["alpha=1", "network.blocks=[1,1]"] as {"alpha": 1, "network.blocks": [1, 1]}; values are YAML."""
+    changes: dict[str, Any] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text}: write field=value")
+        try:
+            changes[name.strip()] = _number(yaml.safe_load(value))
+        except yaml.YAMLError:
+            raise UsageError(f"--set {text}: {value!r} is not a value") from None
+    return changes
+
+
+def _number(value: Any) -> Any:
+    # YAML 1.1 reads 1e-4 as text, which nobody means.
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value
+
+
+def shipped() -> list[str]:
+    """The names of the recipes that come with the package."""
+    folder = resources.files("cdclust") / "recipes"
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load(name_or_file: str) -> Recipe:
+    """A shipped recipe by its name, or any by its file."""
+    return validated(_tree(name_or_file))
+
+
+def _tree(name_or_file: str) -> dict[str, Any]:
+    if name_or_file in shipped():
+        text = (resources.files("cdclust") / "recipes" / f"{name_or_file}.yaml").read_text(encoding="utf-8")
+    elif (path := Path(name_or_file)).is_file():
+        text = path.read_text(encoding="utf-8")
+    else:
+        near = difflib.get_close_matches(name_or_file, shipped(), n=1, cutoff=0.0)[0]
+        raise UserError(
+            f"no recipe called {name_or_file!r}, and no such file; did you mean {near}? See: cdclust recipes"
+        )
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"{name_or_file} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(tree, dict):
+        raise UserError(f"{name_or_file} is not a recipe: it must be a mapping of fields")
+    base = tree.pop("base", None)
+    return _merged(_tree(str(base)), tree) if base else tree
+
+
+def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(under.get(key), dict)
+        merged[key] = _merged(under[key], value) if both else value
+    return merged
+
+
+def validated(tree: Mapping[str, Any]) -> Recipe:
+    """A recipe from plain values, or the first thing wrong with them in one line."""
+    try:
+        return Recipe.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "recipe"
+        if first["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(field, FIELDS, n=1, cutoff=0.0)[0]
+            raise UsageError(f"recipe: no field {field}; did you mean {near}?") from None
+        raise UsageError(f"recipe: {field} = {first['input']!r}: {first['msg']}") from None
+
+
+def described(recipe: Recipe) -> Iterator[tuple[str, Any, str]]:
+    """Every field of a recipe with its value and its meaning."""
+    for name, info in Recipe.model_fields.items():
+        value = getattr(recipe, name)
+        if isinstance(value, Settings):
+            for leaf, leaf_info in type(value).model_fields.items():
+                yield f"{name}.{leaf}", getattr(value, leaf), leaf_info.description or ""
+        elif name not in ("name", "about", "origin"):
+            yield name, value, info.description or ""

@@ -1,0 +1,4 @@
+"""Results as pictures.
+
+Nothing here computes a figure: it draws what a run left.
+"""

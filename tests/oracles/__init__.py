@@ -1,0 +1,1 @@
+"""Independent references: slow, literal, sharing no code with what they judge."""
