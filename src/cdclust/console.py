@@ -139,7 +139,7 @@ def show_scores(found: dict[str, Any]) -> None:
     names = found["class_names"]
     for row in found["classes"]:
         label = names[row["label"]] if names else str(row["label"])
-        cluster = "-" if row["cluster"] is None else str(row["cluster"])
+        cluster = "-" if row["matched"] is None else str(row["matched"])
         table.add_row(escape(label), f"{row['size']:,}", cluster, f"{row['recall']:.3f}", f"{row['precision']:.3f}")
     out.print(table)
 

@@ -236,7 +236,12 @@ def _tree(name_or_file: str) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise UserError(f"{name_or_file} is not a recipe: it must be a mapping of fields")
     base = tree.pop("base", None)
-    return _merged(_tree(str(base)), tree) if base else tree
+    if base is None:
+        return tree
+    under = _tree(str(base))
+    for field in leaves({section: value for section, value in tree.items() if section != "origin"}):
+        under.get("origin", {}).pop(field, None)  # the base's origin goes with the base's value
+    return _merged(under, tree)
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -84,8 +84,9 @@ class Run:
                 os.fsync(file.fileno())
             beside.replace(path)
         except OSError as error:
-            beside.unlink(missing_ok=True)
             raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+        finally:
+            beside.unlink(missing_ok=True)
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a text file."""

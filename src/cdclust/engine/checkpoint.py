@@ -33,8 +33,9 @@ class Checkpoints:
                 os.fsync(file.fileno())
             beside.replace(self.path)
         except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
-            beside.unlink(missing_ok=True)
             raise UserError(f"cannot write {self.path}: {error}; the checkpoint before it is kept") from error
+        finally:
+            beside.unlink(missing_ok=True)
         self._last = time.monotonic()
 
     def load(self, device: torch.device) -> dict[str, Any] | None:

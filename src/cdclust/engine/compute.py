@@ -47,6 +47,8 @@ def _device(name: str) -> torch.device:
 
 
 def _precision(name: str, device: torch.device) -> str:
+    if name not in ("auto", "fp32", *DTYPES):
+        raise UsageError(f"--precision {name}: unknown; write auto, fp32, bf16 or fp16")
     if name == "fp16" and device.type == "cpu":
         raise UsageError("--precision fp16: a processor trains in bf16 or fp32; write --precision bf16")
     if name != "auto":

@@ -14,8 +14,7 @@ from cdclust.engine.compute import Compute
 from cdclust.engine.interrupt import Interrupted, StopFlag
 from cdclust.engine.optim import build_optimizer, lr_factor
 from cdclust.engine.order import batches, generator, mix
-from cdclust.engine.watch import Watch, warnings
-from cdclust.errors import UserError
+from cdclust.engine.watch import Watch, check_weights, warnings
 from cdclust.methods import Losses, Method
 from cdclust.recipe import Recipe
 from cdclust.views.pair import ViewPair
@@ -63,11 +62,6 @@ class Trainer:
     ) -> None:
         self.recipe, self.settings, self.compute = recipe, recipe.training, compute
         self.steps_per_epoch = len(images) // self.settings.batch_size
-        if self.steps_per_epoch == 0:
-            raise UserError(
-                f"training.batch_size = {self.settings.batch_size} is more than the {len(images)} images; "
-                f"write --set batch_size={largest_batch(len(images))}"
-            )
         self.total = self.steps_per_epoch * self.settings.epochs
         self.method = prepare(method, compute, self.settings.channels_last)
         self.images, self.views = images.to(compute.device), views
@@ -146,6 +140,7 @@ class Trainer:
         stopping = stop is not None and stop.set
         if self.checkpoints and (stopping or self.progress.step == self.total or self.checkpoints.due()):
             self.watch.check(epoch, self.progress.step)  # a diverged state must not replace a good one
+            check_weights(self.method, epoch)
             self.checkpoints.save(
                 {name: part.state_dict() for name, part in self._parts().items()} | vars(self.progress)
             )
@@ -169,8 +164,3 @@ def prepare(method: Method, compute: Compute, channels_last: bool) -> Method:
         method.to(memory_format=torch.channels_last)
     method.autocast = compute.autocast
     return method
-
-
-def largest_batch(n_images: int) -> int:
-    """The largest power of two that still gives two steps an epoch."""
-    return int(max(2, 2 ** math.floor(math.log2(max(2, n_images // 2)))))

@@ -3,7 +3,7 @@
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cdclust.errors import UserError
 from cdclust.methods import Losses
@@ -65,6 +65,12 @@ class Watch:
     def load_state_dict(self, state: dict[str, object]) -> None:
         """Go on from a checkpoint's sums."""
         self.steps, self.sums = int(state["steps"]), dict(state["sums"])  # type: ignore[call-overload]
+
+
+def check_weights(network: nn.Module, epoch: int) -> None:
+    """Stop a run whose weights have become NaN or infinite: a last step can do that behind a finite loss."""
+    if not all(bool(torch.isfinite(p).all()) for p in network.parameters()):
+        raise Diverged(f"training diverged in epoch {epoch + 1}: weights are not finite. Lower optimizer.lr")
 
 
 def warnings(figures: dict[str, float], n_negatives: int, n_clusters: int) -> list[str]:

@@ -47,7 +47,7 @@ def fit(
 ) -> Run:
     """Train, assign every image, and write the run folder; a run that was cut short goes on with `resume`."""
     material = setup.load_material(source, recipe, labels, root)
-    recipe = setup.complete(recipe, material.training)
+    recipe = setup.complete(recipe, material.training, compute)
     views, method = setup.build_views(recipe), setup.build_network(recipe)
     run = runs.create(out, recipe, resume)
     if run.finished:

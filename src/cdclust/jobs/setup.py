@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -49,21 +50,31 @@ def load_material(source: Any, recipe: Recipe, labels: Any = None, root: str | P
     return Material(training, training, wanted or "all images, the same as trained on")
 
 
-def complete(recipe: Recipe, images: ImageSet) -> Recipe:
-    """The recipe with what depends on the images filled in: size, channels, and the pixels' mean and deviation."""
+def complete(recipe: Recipe, images: ImageSet, compute: Compute) -> Recipe:
+    """The recipe with nothing left open: size, channels, the pixels' mean and deviation, precision."""
     pixels = images.images
     n, channels, height, width = pixels.shape
     if recipe.n_clusters > n:
         raise UsageError(f"-k {recipe.n_clusters} is more than the {n} images; write a smaller -k")
+    if recipe.training.batch_size > n:
+        size = recipe.training.batch_size
+        raise UserError(
+            f"training.batch_size = {size} is more than the {n} images; write --set batch_size={largest_batch(n)}"
+        )
     if height != width:
         raise UserError(f"images are {height} x {width}; write --set data.size={min(height, width)} for square ones")
-    changes: dict[str, Any] = {"data.size": height, "data.channels": channels}
+    changes: dict[str, Any] = {"data.size": height, "data.channels": channels, "training.precision": compute.precision}
     if recipe.data.mean is None or recipe.data.std is None:
         mean, std = pixel_statistics(pixels)
         changes |= {"data.mean": mean, "data.std": std}
     elif len(recipe.data.mean) != channels or len(recipe.data.std) != channels:
         raise UsageError(f"data.mean and data.std need {channels} values for these images; write data.mean=null")
     return recipe.changed(changes)
+
+
+def largest_batch(n_images: int) -> int:
+    """The largest power of two that still gives two steps an epoch."""
+    return int(max(2, 2 ** math.floor(math.log2(max(2, n_images // 2)))))
 
 
 def pixel_statistics(images: Tensor) -> tuple[list[float], list[float]]:

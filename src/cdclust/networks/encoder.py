@@ -98,7 +98,7 @@ def forward_in_parts(network: Callable[[Tensor], Tensor], images: Tensor, parts:
     """
     if parts == 1:
         return network(images)
-    return torch.cat([network(part) for part in images.chunk(parts)])
+    return torch.cat([network(part) for part in images.tensor_split(parts)])
 
 
 @torch.no_grad()

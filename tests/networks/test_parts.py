@@ -1,0 +1,74 @@
+import pytest
+import torch
+from torch import nn
+
+from cdclust.networks.encoder import forward_in_parts, shuffled_forward
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, track_running_stats=True), nn.Linear(4, 2))
+
+
+def images(n: int = 12) -> torch.Tensor:
+    return torch.randn(n, 3, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 6])
+def test_it_is_the_parts_run_by_hand(parts):
+    ours = forward_in_parts(network(), images(), parts)
+    by_hand, size = network(), 12 // parts
+    expected = torch.cat([by_hand(images()[start : start + size]) for start in range(0, 12, size)])
+    assert torch.equal(ours, expected)
+
+
+def test_batch_statistics_stay_within_a_part():
+    changed = images()
+    changed[6:] += 10
+    before, after = forward_in_parts(network(), images(), 2), forward_in_parts(network(), changed, 2)
+    assert torch.equal(before[:6], after[:6])
+    assert not torch.allclose(before[6:], after[6:])
+
+
+@pytest.mark.parametrize(("n", "parts"), [(n, parts) for n in (10, 13, 17, 25) for parts in (2, 3, 4, 5)])
+def test_no_part_is_left_with_a_single_image(n, parts):
+    sizes = []
+    forward_in_parts(lambda x: (sizes.append(len(x)), x)[1], images(n), parts)
+    assert sum(sizes) == n
+    assert len(sizes) == parts
+    assert min(sizes) >= n // parts
+
+
+def test_a_shuffled_forward_gives_rows_in_their_own_order():
+    net = network().eval()
+    torch.testing.assert_close(shuffled_forward(net, images(), 3), net(images()))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_shuffled_forward_has_no_gradient_of_its_own(parts):
+    assert not shuffled_forward(network(), images(), parts).requires_grad
+
+
+def test_shuffling_changes_an_images_company_from_call_to_call():
+    companies = set()
+
+    def spy(x: torch.Tensor) -> torch.Tensor:
+        companies.update(frozenset(map(int, row)) for row in [x[:, 0]])
+        return x
+
+    rows = torch.arange(12.0)[:, None]
+    for _ in range(5):
+        assert torch.equal(shuffled_forward(spy, rows, 3), rows)
+    assert len(companies) > 10  # of 15 parts seen; unshuffled there would be 3
+
+
+def test_the_shuffle_follows_from_the_seed():
+    torch.manual_seed(3)
+    first = shuffled_forward(network().train(), images(), 3)
+    torch.manual_seed(3)
+    shuffled = network().train()
+    torch.manual_seed(3)
+    # The seed of the first call was used up by building the network, so both start from the same place.
+    network()
+    second = shuffled_forward(shuffled, images(), 3)
+    assert torch.equal(first, second)
