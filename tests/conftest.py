@@ -54,7 +54,8 @@ def settings() -> Callable[..., list[str]]:
 
     def words(changes: dict[str, Any] | None = None) -> list[str]:
         fields = {name: value for name, value in SMALL.items() if name not in FROM_IMAGES} | (changes or {})
-        return [word for name, value in fields.items() for word in ("--set", f"{name}={value}")]
+        k = ["-k", str(fields.pop("n_clusters"))]
+        return [*k, *(word for name, value in fields.items() for word in ("--set", f"{name}={value}"))]
 
     return words
 

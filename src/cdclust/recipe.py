@@ -46,6 +46,8 @@ class NetworkSettings(Settings):
     backbone: str = Field("resnet18", description="resnet10 to resnet152, or timm:NAME")
     width: int = Field(64, ge=4, description="channels of a ResNet's first stage (64 in the paper)")
     blocks: tuple[int, ...] | None = Field(None, description="blocks a stage; none: those of the backbone's name")
+    strides: tuple[int, ...] | None = Field(None, description="of each stage; none: 1, then 2 each")
+    pool: Literal["mean", "places"] = Field("mean", description="mean over places, or keep them (tiny drawings)")
     stem: Literal["small", "large"] = Field("small", description="3x3 for images to 96 pixels; 7x7 and pooling")
 
 
@@ -76,7 +78,11 @@ class ObjectiveSettings(Settings):
     """The paper's objective, and its readings where the paper is open."""
 
     alpha: float = Field(5.0, ge=0, description="weight of the constraint (equation 8)")
-    alpha_warmup: float = Field(0.0, ge=0, lt=1, description="share of training over which alpha rises from 0")
+    pretext: float = Field(
+        0.0, ge=0, lt=1, description="share of training without the constraint, before z_c is seeded"
+    )
+    alpha_warmup: float = Field(0.0, ge=0, lt=1, description="share of training over which alpha then rises from 0")
+    seeding_starts: int = Field(40, ge=0, description="starts of which the best seeds z_c; 0: z_c stays as it is")
     tau: float = Field(0.15, gt=0, description="temperature of the contrast")
     t: float = Field(0.10, gt=0, description="temperature of the cluster probabilities")
     epsilon: float = Field(0.05, gt=0, description="entropy regularisation of equation 5")

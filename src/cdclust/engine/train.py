@@ -14,6 +14,7 @@ from cdclust.engine.compute import Compute
 from cdclust.engine.interrupt import Interrupted, StopFlag
 from cdclust.engine.optim import build_optimizer, lr_factor
 from cdclust.engine.order import batches, generator, mix
+from cdclust.engine.seeding import seed_clusters
 from cdclust.engine.watch import Watch, check_weights, warnings
 from cdclust.methods import Losses, Method
 from cdclust.recipe import Recipe
@@ -63,6 +64,9 @@ class Trainer:
         self.recipe, self.settings, self.compute = recipe, recipe.training, compute
         self.steps_per_epoch = len(images) // self.settings.batch_size
         self.total = self.steps_per_epoch * self.settings.epochs
+        objective = recipe.objective
+        seeds = recipe.head.split and objective.pretext > 0 and objective.seeding_starts > 0
+        self.seeding_step = math.ceil(objective.pretext * self.total) if seeds else -1
         self.method = prepare(method, compute, self.settings.channels_last)
         self.images, self.views = images.to(compute.device), views
         self.listener, self.checkpoints, self.score = listener, checkpoints, score
@@ -80,6 +84,8 @@ class Trainer:
             order = batches(len(self.images), self.settings.batch_size, self.recipe.seed, epoch)
             for rows in order[place:]:
                 start = time.perf_counter()
+                if self.progress.step == self.seeding_step:
+                    self._seed_clusters()
                 self.watch.add(self._step(rows))
                 self.progress.step += 1
                 if self.progress.step % CHECK_EVERY == 0:
@@ -115,6 +121,11 @@ class Trainer:
         self.scaler.update()
         self.method.after_step()
         return losses
+
+    def _seed_clusters(self) -> None:
+        """The pretext part is over. A run resumed at this very step comes by here again, from the same state."""
+        chance = generator(self.recipe.seed, "clusters")
+        seed_clusters(self.method, self.images, self.views, self.compute, self.optimizer, chance)
 
     def _lr(self) -> float:
         settings = self.recipe.optimizer

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cdclust.networks.encoder import Encoder, build_backbone, build_head
+from cdclust.networks.encoder import Encoder, before_last_linear, build_backbone, build_head, last_linear
 from cdclust.networks.queue import Queue
 from cdclust.objectives import cdc_objective, normalise_halves, sinkhorn, split, swapped_cross_entropy
 from cdclust.objectives.collective import Group
@@ -67,6 +67,15 @@ class Method(nn.Module, ABC):
     def step(self, views: Views) -> Losses:
         """The losses of two views (B, channels, H, W) of the same images."""
 
+    def before_z_c(self, images: Tensor) -> list[Tensor]:
+        """What enters each group of `z_c_layers`, the assigning branch's first: (B, hidden) each; in eval mode."""
+        with self.in_precision(images):
+            return [before_last_linear(self.encoder.head)(self.encoder.backbone(images))]
+
+    def z_c_layers(self) -> list[list[nn.Linear]]:
+        """The linear layers whose first K outputs are z_c; those of a group get the same rows."""
+        return [[last_linear(self.encoder.head)]]
+
     @abstractmethod
     def n_negatives(self, batch_size: int) -> int:
         """How many negatives a positive stands against."""
@@ -107,9 +116,11 @@ class Method(nn.Module, ABC):
 
     @property
     def alpha(self) -> float:
-        """The constraint's weight now: it may rise over the first part of training."""
-        ramp = self.objective.alpha_warmup
-        return self.objective.alpha * (min(1.0, self.progress / ramp) if ramp else 1.0)
+        """The constraint's weight now: 0 during the pretext part of training, then it may rise slowly."""
+        since, ramp = self.progress - self.objective.pretext, self.objective.alpha_warmup
+        if since < 0:
+            return 0.0
+        return self.objective.alpha * (min(1.0, since / ramp) if ramp else 1.0)
 
     def _constraint(self, z_c_q: Tensor, z_c_k: Tensor) -> Tensor:
         codes_q, codes_k = self.codes(z_c_q.detach()), self.codes(z_c_k.detach())

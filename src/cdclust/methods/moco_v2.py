@@ -1,10 +1,10 @@
 """MoCo v2: one view through the encoder, the other through its momentum twin, negatives from a queue."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cdclust.methods.base import Losses, Method, Views, averaged
-from cdclust.networks.encoder import forward_in_parts, shuffled_forward
+from cdclust.networks.encoder import forward_in_parts, last_linear, shuffled_forward
 from cdclust.networks.queue import Queue
 from cdclust.networks.twin import Twin
 from cdclust.objectives import info_nce
@@ -33,6 +33,10 @@ class MoCoV2(Method):
         k = self.represent(lambda x: shuffled_forward(self.twin, x, parts), x_k)  # (B, K + C), without gradient
         self._newest.append(k)
         return self.losses(info_nce(q, k, self.queue.vectors, self.objective.tau), q, k)
+
+    def z_c_layers(self) -> list[list[nn.Linear]]:
+        """The twin's too: what it assigns must mean the same clusters."""
+        return [[last_linear(self.encoder.head), last_linear(self.twin.network.head)]]
 
     def n_negatives(self, batch_size: int) -> int:  # noqa: ARG002 - the queue is as long as it is
         """All of the queue."""

@@ -3,10 +3,10 @@
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cdclust.methods.base import Losses, Method, Views, averaged
-from cdclust.networks.encoder import MLP
+from cdclust.networks.encoder import MLP, before_last_linear, last_linear
 from cdclust.networks.twin import Twin
 from cdclust.objectives import info_nce_across_batch
 from cdclust.objectives.collective import Group
@@ -46,6 +46,20 @@ class MoCoV3(Method):
         with torch.no_grad():
             k = self.represent(self.twin, x_k)  # (B, K + C)
         return self.losses(info_nce_across_batch(q, k, self.objective.tau, self.group), q, k)
+
+    def before_z_c(self, images: Tensor) -> list[Tensor]:
+        """What enters the predictor's last layer, and the head's."""
+        with self.in_precision(images):
+            features = self.encoder.backbone(images)
+            z = self.encoder.head(features)
+            return [before_last_linear(self.predictor)(z), before_last_linear(self.encoder.head)(features)]
+
+    def z_c_layers(self) -> list[list[nn.Linear]]:
+        """The predictor's, and those of the head and its twin."""
+        return [
+            [last_linear(self.predictor)],
+            [last_linear(self.encoder.head), last_linear(self.twin.network.head)],
+        ]
 
     def n_negatives(self, batch_size: int) -> int:
         """The other images' keys."""

@@ -20,7 +20,14 @@ def build_backbone(settings: NetworkSettings, channels: int = 3, size: int | Non
     if name not in DEPTHS:
         near = difflib.get_close_matches(name, DEPTHS, n=1, cutoff=0.0)[0]
         raise UserError(f"network.backbone = {name!r}: unknown; did you mean {near}? timm's models are timm:NAME")
-    return ResNet(name, settings.width, settings.stem, settings.blocks, channels)
+    if settings.strides is not None and len(settings.strides) != len(settings.blocks or DEPTHS[name][1]):
+        raise UserError(f"network.strides = {list(settings.strides)}: give one stride a stage")
+    network = ResNet(name, settings.width, settings.stem, settings.blocks, channels, settings.strides)
+    if settings.pool == "mean":
+        return network
+    if size is None:
+        raise UserError("network.pool = places needs images of one size; set data.size")
+    return network.keep_places(channels, size)
 
 
 class TimmBackbone(nn.Module):
@@ -78,10 +85,21 @@ def build_head(settings: HeadSettings, inside: int, n_clusters: int) -> MLP:
     )
 
 
+def last_linear(head: nn.Sequential) -> nn.Linear:
+    """The layer that makes z."""
+    return [module for module in head if isinstance(module, nn.Linear)][-1]
+
+
+def before_last_linear(head: nn.Sequential) -> nn.Sequential:
+    """Everything in front of it."""
+    modules = list(head)
+    return nn.Sequential(*modules[: modules.index(last_linear(head))])
+
+
 class Encoder(nn.Module):
     """h(f(x)): what MoCo calls the base encoder."""
 
-    def __init__(self, backbone: nn.Module, head: nn.Module) -> None:
+    def __init__(self, backbone: nn.Module, head: MLP) -> None:
         super().__init__()
         self.backbone, self.head = backbone, head
 

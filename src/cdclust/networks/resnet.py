@@ -28,6 +28,7 @@ class ResNet(nn.Module):
         stem: str,
         blocks: tuple[int, ...] | None = None,
         channels: int = 3,
+        strides: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__()
         block, usual = DEPTHS[name]
@@ -40,9 +41,12 @@ class ResNet(nn.Module):
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1) if large else nn.Identity()
         self.out_features = width
         self.stages: list[str] = []
-        for stage, count in enumerate(blocks or usual):
+        blocks = blocks or usual
+        strides = strides or (1, *[2] * (len(blocks) - 1))
+        for stage, (count, stride) in enumerate(zip(blocks, strides, strict=True)):
             self.stages.append(f"layer{stage + 1}")
-            self.add_module(self.stages[-1], self._stage(block, width * 2**stage, count, stride=2 if stage else 1))
+            self.add_module(self.stages[-1], self._stage(block, width * 2**stage, count, stride))
+        self.pool: nn.Module = nn.AdaptiveAvgPool2d(1)
         self._initialise()
 
     def _stage(self, block: type[BasicBlock] | type[Bottleneck], planes: int, count: int, stride: int) -> nn.Module:
@@ -61,9 +65,16 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
+    def keep_places(self, channels: int, size: int) -> "ResNet":
+        """Features become the last stage as it is, flattened, for images of this size; where a line is then counts."""
+        self.pool = nn.Identity()
+        with torch.no_grad():
+            self.out_features = self.eval()(torch.zeros(1, channels, size, size)).shape[1]
+        return self
+
     def forward(self, images: Tensor) -> Tensor:
-        """Features (B, out_features): the mean over the last stage's places."""
+        """Features (B, out_features): the mean over the last stage's places, or all of them."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         for stage in self.stages:
             x = getattr(self, stage)(x)
-        return torch.flatten(x.mean(dim=(2, 3)), 1)
+        return torch.flatten(self.pool(x), 1)

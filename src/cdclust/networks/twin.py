@@ -1,17 +1,23 @@
 """The momentum twin: a copy of a network that follows it slowly."""
 
 import copy
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+N = TypeVar("N", bound=nn.Module)
 
-class Twin(nn.Module):
+
+class Twin(nn.Module, Generic[N]):
     """A copy of `network` whose parameters are a moving average of its own; batch statistics are its own."""
 
-    def __init__(self, network: nn.Module) -> None:
+    network: N
+
+    def __init__(self, network: N) -> None:
         super().__init__()
-        self.network = copy.deepcopy(network).requires_grad_(False)
+        self.network = copy.deepcopy(network)
+        self.network.requires_grad_(False)
 
     def forward(self, images: Tensor) -> Tensor:
         """What the copy makes of the images."""

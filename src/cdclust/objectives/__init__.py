@@ -14,11 +14,14 @@ from cdclust.objectives.contrast import (
     negative_weights,
 )
 from cdclust.objectives.representation import normalise_halves, split
+from cdclust.objectives.seeding import balanced_codes, directions
 from cdclust.objectives.sinkhorn import sinkhorn
 from cdclust.objectives.total import cdc_objective
 
 __all__ = [
+    "balanced_codes",
     "cdc_objective",
+    "directions",
     "info_nce",
     "info_nce_across_batch",
     "info_nce_within_batch",

@@ -86,6 +86,7 @@ def _view(images: Tensor, draws: Draws, policy: ViewPolicy, size: int) -> Tensor
             _on(planes, draws.order[:, position] == operation, jitter_, draws.factors[:, operation])
     _on(planes, draws.grey, colour.greyscale_)
     _on(planes, draws.gamma != 1, colour.gamma_, draws.gamma)
+    _on(planes, draws.thickness != 0, filters.thicken_, draws.thickness)
     _on(planes, draws.sigma > 0, blur_, draws.sigma)
     _on(planes, draws.solarised, solarise_)
     _on(planes, draws.hole[:, 2] > 0, filters.cutout_, draws.hole)

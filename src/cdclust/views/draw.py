@@ -15,8 +15,8 @@ ATTEMPTS = 10  # torchvision's: so many tries for a crop that fits, then the who
 # What `few` chooses from, in the order of its columns.
 _JITTER = ("brightness", "contrast", "saturation", "hue")
 _AFFINE = ("rotation", "scale", "shear", "translation")
-_CHOICE = (*_JITTER, "greyscale", "gamma", "blur", "solarise", *_AFFINE, "elastic")
-_SCALARS = 2 * ATTEMPTS + 28 + len(_CHOICE)
+_CHOICE = (*_JITTER, "greyscale", "gamma", "thickness", "blur", "solarise", *_AFFINE, "elastic")
+_SCALARS = 2 * ATTEMPTS + 29 + len(_CHOICE)
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Draws:
     factors: Tensor  # (B, 4) brightness, contrast, saturation, hue
     grey: Tensor  # (B,) bool
     gamma: Tensor  # (B,) exponent
+    thickness: Tensor  # (B,) above 0 thicker, below thinner
     sigma: Tensor  # (B,) blur in pixels, 0 for none
     solarised: Tensor  # (B,) bool
     hole: Tensor  # (B, 3) centre y, centre x, side, as fractions of the view's side
@@ -86,6 +87,7 @@ def draw(policy: ViewPolicy, batch: int, height: int, width: int, generator: tor
     order, factors = _jitter(policy, uniform, kept)
     grey = (uniform.one() < policy.greyscale) & kept["greyscale"]
     gamma = torch.where(kept["gamma"], uniform.around(policy.gamma).exp(), 1.0).float()
+    thickness = (uniform.around(policy.thickness) * kept["thickness"]).float()
     blurred, sigma = uniform.one() < policy.blur, uniform.within(*policy.blur_sigma)
     solarised = (uniform.one() < policy.solarise) & kept["solarise"]
     hole = torch.stack([uniform.one(), uniform.one(), uniform.within(0, policy.cutout)], dim=1).float()
@@ -101,6 +103,7 @@ def draw(policy: ViewPolicy, batch: int, height: int, width: int, generator: tor
         factors=factors,
         grey=grey,
         gamma=gamma,
+        thickness=thickness,
         sigma=torch.where(blurred & kept["blur"], sigma, 0.0).float(),
         solarised=solarised,
         hole=hole,

@@ -1,9 +1,10 @@
-"""Operations on a pixel's surroundings, in place on planes (C, B, S, S): blur and cutout."""
+"""Operations on a pixel's surroundings, in place on planes (C, B, S, S): line thickness, blur, cutout."""
 
 import math
 from functools import lru_cache
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from cdclust.views.geometry import sandwich
@@ -31,6 +32,14 @@ def _reflected_taps(size: int, radius: int, device: torch.device) -> Tensor:
     place = torch.arange(size) + torch.arange(-radius, radius + 1)[:, None]  # (taps, size)
     place = (size - 1) - ((size - 1) - place.abs()).abs()
     return torch.nn.functional.one_hot(place, size).flatten(1).float().to(device)
+
+
+def thicken_(planes: Tensor, amount: Tensor) -> None:
+    """Bright lines a pixel thicker (amount 1) or thinner (-1), or part of the way; dark lines the other way round."""
+    brightest = F.max_pool2d(planes, 3, stride=1, padding=1)
+    darkest = -F.max_pool2d(-planes, 3, stride=1, padding=1)
+    amount = amount.to(planes).view(1, -1, 1, 1)
+    planes.lerp_(torch.where(amount > 0, brightest, darkest), amount.abs().expand_as(planes))
 
 
 def cutout_(planes: Tensor, hole: Tensor) -> None:

@@ -17,7 +17,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class ViewPolicy(BaseModel):
     """One branch's random view; an operation is off where its probability or its range is 0.
 
-    Order: crop and flip, affine and elastic, jitter, greyscale, gamma, blur, solarise, cutout.
+    Order: crop and flip, affine and elastic, jitter, greyscale, gamma, thickness, blur, solarise, cutout.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,6 +42,7 @@ class ViewPolicy(BaseModel):
     hue: Annotated[float, Field(ge=0, le=0.5)] = 0.0  # shift in turns, either way
     greyscale: Probability = 0.0
     gamma: NonNegative = 0.0  # exponent in exp(+-gamma)
+    thickness: Fraction = 0.0  # how far lines are thickened or thinned by a pixel, either way
 
     blur: Probability = 0.0
     blur_sigma: tuple[Positive, Positive] = (0.1, 2.0)  # pixels of the view
@@ -79,10 +80,15 @@ _DRAWINGS = ViewPolicy(
     rotation=0.25,
     scale=0.2,
     shear=0.2,
-    translation=0.15,
+    translation=0.075,
     elastic=0.03,
-    elastic_smoothness=0.15,
-    gamma=0.4,
+    elastic_smoothness=0.3,
+    jitter=1.0,
+    brightness=0.2,
+    gamma=0.45,
+    thickness=1.0,
+    blur=0.5,
+    blur_sigma=(0.1, 0.8),
 )
 _STRONG = ViewPolicy(
     crop_scale=(0.5, 1.0),
