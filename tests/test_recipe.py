@@ -51,7 +51,12 @@ def test_the_papers_settings_for_cifar10():
     r = load("cifar10")
     assert (r.objective.alpha, r.objective.tau, r.objective.t, r.objective.epsilon) == (5.0, 0.15, 0.10, 0.05)
     assert (r.objective.sinkhorn_iterations, r.head.z_n, r.network.backbone) == (3, 128, "resnet18")
-    assert (r.optimizer.name, r.optimizer.lr, r.optimizer.momentum, r.optimizer.weight_decay) == ("sgd", 0.06, 0.9, 5e-4)
+    assert (r.optimizer.name, r.optimizer.lr, r.optimizer.momentum, r.optimizer.weight_decay) == (
+        "sgd",
+        0.06,
+        0.9,
+        5e-4,
+    )
     assert (r.training.epochs, r.training.batch_size) == (1200, 512)
 
 
@@ -69,13 +74,8 @@ def test_an_ambiguous_short_name_lists_the_choices(short, choices):
     refused(lambda: full_name(short), *choices)
 
 
-def test_name_is_never_taken_for_the_recipes_own_when_the_optimisers_was_meant():
-    try:
-        changed = Recipe().changed({"name": "adamw"})
-    except UserError as error:
-        assert "optimizer.name" in str(error)
-    else:
-        assert changed.optimizer.name == "adamw"
+def test_name_is_not_taken_for_the_recipes_own_when_the_optimisers_may_be_meant():
+    refused(lambda: Recipe().changed({"name": "adamw"}), "optimizer.name")
 
 
 @pytest.mark.parametrize(("typo", "near"), [("alhpa", "objective.alpha"), ("optimizer.Ir", "optimizer.lr")])

@@ -136,9 +136,7 @@ HOSTILE = ['a"b.png', "a,b.png", "two\nlines.png", "back\rward.png", "=cmd()", "
 
 def test_hostile_names_survive_the_csv():
     n = len(HOSTILE)
-    rows = runs.assignment_rows(
-        HOSTILE, ["ok"] * n, np.arange(n), np.full(n, 0.5), np.zeros(n, int), np.full(n, 0.25)
-    )
+    rows = runs.assignment_rows(HOSTILE, ["ok"] * n, np.arange(n), np.full(n, 0.5), np.zeros(n, int), np.full(n, 0.25))
     read = list(csv.DictReader(io.StringIO(runs.as_csv(rows), newline="")))
     assert [row["image"] for row in read] == HOSTILE
     assert [row["cluster"] for row in read] == [str(i) for i in range(n)]
@@ -166,7 +164,7 @@ def test_an_unreadable_image_has_a_status_and_nothing_else():
 
 
 def test_a_folder_that_is_no_finished_run_cannot_be_opened(run, tmp_path):
-    with pytest.raises(UserError, match="no trained weights yet; finish it with .*--resume"):
+    with pytest.raises(UserError, match=r"no trained weights yet; finish it with .*--resume"):
         runs.open_run(run.path)
     with pytest.raises(UserError, match="is not a run folder"):
         runs.open_run(tmp_path)

@@ -184,14 +184,14 @@ def _settings(
 ) -> "Recipe":
     from cdclust import recipe
 
+    changes: dict[str, Any] = recipe.parse_set(assignments)
     if name is None and resumed is not None and (resumed / "recipe.yaml").exists():
         chosen = recipe.load(str(resumed / "recipe.yaml"))
     else:
         shipped = recipe.shipped()
-        if name is None and source not in shipped and k is None:
+        if name is None and source not in shipped and k is None and "n_clusters" not in changes:
             raise UsageError("-k is missing: say how many clusters, such as -k 10")
         chosen = recipe.load(name or (source if source in shipped else "images"))
-    changes: dict[str, Any] = recipe.parse_set(assignments)
     if k is not None:
         changes["n_clusters"] = k
     if seed is not None:

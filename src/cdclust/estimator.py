@@ -18,6 +18,7 @@ from cdclust.engine.compute import resolve_compute
 from cdclust.jobs.fit import fit
 from cdclust.jobs.listeners import Silent
 from cdclust.jobs.predict import Model, load_model
+from cdclust.jobs.setup import training_split
 
 
 class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -103,7 +104,7 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
             self.model_: Model = load_model(run, compute)
             self.metrics_, self.history_ = run.metrics(), run.log()
-        images = self.model_.load(X)
+        images = self.model_.load(X, split=training_split(X, settings))
         assigned = self.model_.assign(images)
         self.labels_ = images.spread(assigned.clusters)
         self.probabilities_ = images.spread(assigned.probabilities, 0)

@@ -38,6 +38,7 @@ class ViewSettings(Settings):
     policy: str = Field("cifar", description="cifar, moco-v2, moco-v3, drawings or strong")
     size: int | None = Field(None, ge=4, description="side of a training view; none: the image's")
     change: dict[str, Any] = Field(default_factory=dict, description="fields of the policy to change, for both views")
+    change_later: dict[str, Any] = Field(default_factory=dict, description="more changes, after objective.pretext")
 
 
 class NetworkSettings(Settings):
@@ -92,6 +93,12 @@ class ObjectiveSettings(Settings):
     cross_entropy: Literal["sum", "mean"] = Field("sum", description="over clusters: equation 6, or the pseudo-code")
     normalise_z_c: bool = Field(True, description="false is an ablation")
     info_nce: bool = Field(True, description="false is an ablation: the constraint alone")
+
+    @model_validator(mode="after")
+    def _something_is_minimised(self) -> Self:
+        if not self.info_nce and (self.pretext or not self.alpha):
+            raise ValueError("without info_nce the constraint is all there is: set pretext=0 and alpha above 0")
+        return self
 
 
 class OptimizerSettings(Settings):
@@ -161,10 +168,13 @@ class Recipe(Settings):
         return validated(tree)
 
 
+OPEN = ("views.change", "views.change_later")  # mappings whose keys are not the recipe's business
+
+
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """The dotted names of a nested mapping's fields; `views.change` counts as one."""
+    """The dotted names of a nested mapping's fields; an open mapping counts as one."""
     for key, value in tree.items():
-        if isinstance(value, Mapping) and f"{prefix}{key}" != "views.change":
+        if isinstance(value, Mapping) and f"{prefix}{key}" not in OPEN:
             yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}"
@@ -175,12 +185,12 @@ FIELDS: tuple[str, ...] = tuple(leaves(Recipe().model_dump(exclude={"origin"})))
 
 def full_name(name: str) -> str:
     """The dotted name of the one field that is called, or ends in, `name`."""
-    head, _, change = name.partition("change.")
-    if change and head in ("", "views."):
-        return f"views.change.{change}"
-    matches = [field for field in FIELDS if field == name or field.endswith(f".{name}")]
-    if name in FIELDS:
+    for mapping in OPEN:
+        if name.removeprefix("views.").startswith(f"{mapping.removeprefix('views.')}."):
+            return f"views.{name.removeprefix('views.')}"
+    if name in FIELDS and name not in ("name", "about"):  # --set name= means the optimiser's, not the recipe's
         return name
+    matches = [field for field in FIELDS if field.endswith(f".{name}")]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -225,7 +235,9 @@ def load(name_or_file: str) -> Recipe:
     return validated(_tree(name_or_file))
 
 
-def _tree(name_or_file: str) -> dict[str, Any]:
+def _tree(name_or_file: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    if name_or_file in above:
+        raise UserError(f"{name_or_file} has itself as its base; name another")
     if name_or_file in shipped():
         text = (resources.files("cdclust") / "recipes" / f"{name_or_file}.yaml").read_text(encoding="utf-8")
     elif (path := Path(name_or_file)).is_file():
@@ -244,7 +256,7 @@ def _tree(name_or_file: str) -> dict[str, Any]:
     base = tree.pop("base", None)
     if base is None:
         return tree
-    under = _tree(str(base))
+    under = _tree(str(base), (*above, name_or_file))
     for field in leaves({section: value for section, value in tree.items() if section != "origin"}):
         under.get("origin", {}).pop(field, None)  # the base's origin goes with the base's value
     return _merged(under, tree)

@@ -53,6 +53,8 @@ class Run:
 
     def metrics(self) -> dict[str, Any]:
         """What the run measured at its end."""
+        if not self.finished:
+            raise UserError(f"{self.path} is not finished; go on with cdclust fit ... --out {self.path} --resume")
         found: dict[str, Any] = json.loads(self.file("metrics.json").read_text(encoding="utf-8"))
         return found
 
@@ -106,6 +108,9 @@ def create(path: Path, recipe: Recipe, resume: bool) -> Run:
     run = Run(path)
     if path.exists() and not path.is_dir():
         raise UserError(f"--out {path} is a file; name a folder")
+    leftover = path / "recipe.yaml.part"
+    if path.exists() and [*path.iterdir()] == [leftover]:
+        leftover.unlink()  # killed at the very start
     if path.exists() and any(path.iterdir()):
         if not resume:
             raise UserError(f"--out {path} exists already; add --resume to go on with it, or choose another folder")
@@ -164,7 +169,7 @@ def assignment_rows(
 def as_csv(rows: Iterable[Sequence[str]], columns: Sequence[str] = COLUMNS) -> str:
     """Rows under their header; whatever a file name holds is quoted."""
     text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)
     writer.writerows(rows)
     return text.getvalue()

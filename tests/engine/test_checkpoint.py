@@ -77,7 +77,7 @@ def test_another_format_is_refused(kept):
 def test_a_damaged_file_is_said_in_words(kept, damage):
     kept.save({"step": 1, "model": {"w": torch.randn(1000)}})
     kept.path.write_bytes(damage(kept.path.read_bytes()))
-    with pytest.raises(UserError, match="cannot be read .* remove it to start anew") as error:
+    with pytest.raises(UserError, match=r"cannot be read .* remove it to start anew") as error:
         kept.load(CPU)
     assert "\n" not in str(error.value)
 

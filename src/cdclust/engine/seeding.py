@@ -11,6 +11,7 @@ from cdclust.views.pair import ViewPair
 
 SAMPLE = 20_000  # images that z_c is seeded from
 BATCH = 512
+FIRST_MOMENTS = {"momentum_buffer", "exp_avg", "momentum"}  # of SGD, AdamW and LARS
 
 
 @torch.no_grad()
@@ -24,7 +25,8 @@ def seed_clusters(
 ) -> float:
     """Set the rows of the layers that end in z_c from balanced codes of what enters them; the codes' value.
 
-    All branches get the same codes, each from its own input. Their moments in the optimiser start anew.
+    All branches get the same codes, each from its own input. Their momentum starts anew; Adam's second moments stay,
+    since from zero they would make the first moves the largest of all.
     """
     method.eval()
     sample = torch.randperm(len(images), generator=generator)[:SAMPLE]
@@ -39,6 +41,7 @@ def seed_clusters(
         weight, bias = directions(features, codes)
         for layer in layers:
             _set_rows(layer, weight, bias, optimizer)
+    method.forget_recent()
     method.train()
     return float(values.max())
 
@@ -48,6 +51,6 @@ def _set_rows(layer: nn.Linear, weight: Tensor, bias: Tensor, optimizer: Optimiz
     for parameter, value in ((layer.weight, weight), (layer.bias, bias)):
         if parameter is not None:
             parameter[: len(value)] = value
-            for moment in optimizer.state.get(parameter, {}).values():
-                if isinstance(moment, Tensor) and moment.shape == parameter.shape:
-                    moment[: len(value)] = 0
+            state = optimizer.state.get(parameter, {})
+            for name in FIRST_MOMENTS & state.keys():
+                state[name][: len(value)] = 0

@@ -103,7 +103,8 @@ class Trainer:
         step, seed = self.progress.step, self.recipe.seed
         # All chance in a step comes from its number: views here, shuffles and dropout from the global generator.
         torch.manual_seed(mix(seed, "step", step))
-        views = self.views(self.images[rows.to(self.images.device)], generator(seed, "views", step))
+        pretext = step < self.recipe.objective.pretext * self.total
+        views = self.views(self.images[rows.to(self.images.device)], generator(seed, "views", step), pretext)
         if self.settings.channels_last:
             views = views[0].to(memory_format=torch.channels_last), views[1].to(memory_format=torch.channels_last)
 

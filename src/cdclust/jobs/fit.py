@@ -139,7 +139,7 @@ def _finish(
     training = material.training
     assigned = assign_all(method, training.images, views, compute)
     write_assignments(run, "assignments.csv", training, assigned)
-    run.write_array("embeddings.npy", assigned.features)
+    run.write_array("embeddings.npy", training.spread(assigned.features, 0))
     run.write("clusters.png", lambda file: draw_sheet(training.images, assigned).save(file, "PNG"))
     metrics: dict[str, Any] = {}
     if material.scored is not None and material.scored.image_labels is not None:

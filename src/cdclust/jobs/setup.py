@@ -34,9 +34,7 @@ class Material:
 
 def load_material(source: Any, recipe: Recipe, labels: Any = None, root: str | PathLike[str] | None = None) -> Material:
     """Read the training split, and the test split where the source has one with labels."""
-    splits = available_splits(source, root)
-    default = recipe.data.train_split == "train" and "train" not in splits
-    wanted = None if default else recipe.data.train_split
+    splits, wanted = available_splits(source, root), training_split(source, recipe, root)
     training = load_source(source, split=wanted, labels=labels, root=root, size=recipe.data.size)
     if len(training) < 2:
         raise UserError(f"source: {training.name} has {len(training)} readable images; give at least two")
@@ -48,6 +46,12 @@ def load_material(source: Any, recipe: Recipe, labels: Any = None, root: str | P
     if training.labels is None:
         return Material(training, None, "none: no labels")
     return Material(training, training, wanted or "all images, the same as trained on")
+
+
+def training_split(source: Any, recipe: Recipe, root: str | PathLike[str] | None = None) -> str | None:
+    """The split that is trained on; none where the source is one set and the recipe asks for nothing special."""
+    asked = recipe.data.train_split
+    return None if asked == "train" and "train" not in available_splits(source, root) else asked
 
 
 def complete(recipe: Recipe, images: ImageSet, compute: Compute) -> Recipe:
@@ -88,8 +92,9 @@ def build_views(recipe: Recipe) -> ViewPair:
     """The recipe's views of its images."""
     assert recipe.data.mean is not None
     assert recipe.data.std is not None
-    policies = resolve(recipe.views.policy, **recipe.views.change)
-    return ViewPair(policies, recipe.data.mean, recipe.data.std, recipe.views.size, recipe.data.size)
+    v = recipe.views
+    first, later = resolve(v.policy, **v.change), resolve(v.policy, **(v.change | v.change_later))
+    return ViewPair(first, recipe.data.mean, recipe.data.std, v.size, recipe.data.size, later)
 
 
 def build_network(recipe: Recipe) -> Method:

@@ -76,6 +76,11 @@ class Method(nn.Module, ABC):
         """The linear layers whose first K outputs are z_c; those of a group get the same rows."""
         return [[last_linear(self.encoder.head)]]
 
+    def forget_recent(self) -> None:
+        """Keep no z_c from before it was seeded."""
+        if self.objective.sinkhorn_queue and self.n_logits:
+            self.recent.seen.zero_()
+
     @abstractmethod
     def n_negatives(self, batch_size: int) -> int:
         """How many negatives a positive stands against."""

@@ -20,12 +20,15 @@ class ViewPair:
         std: Sequence[float],
         size: int | None = None,
         whole: int | None = None,
+        later: tuple[ViewPolicy, ViewPolicy] | None = None,
     ) -> None:
-        self.policies, self.mean, self.std, self.size, self.whole = policies, mean, std, size, whole
+        self.policies, self.later = policies, later or policies
+        self.mean, self.std, self.size, self.whole = mean, std, size, whole
 
-    def __call__(self, images: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Two random views, normalised, (B, C, size, size) each."""
-        first, second = (self._normalised(augment(images, p, generator, self.size)) for p in self.policies)
+    def __call__(self, images: Tensor, generator: torch.Generator, pretext: bool = True) -> tuple[Tensor, Tensor]:
+        """Two random views, normalised, (B, C, size, size) each; they may be others once the pretext part is over."""
+        policies = self.policies if pretext else self.later
+        first, second = (self._normalised(augment(images, p, generator, self.size)) for p in policies)
         return first, second
 
     def clean(self, images: Tensor) -> Tensor:
