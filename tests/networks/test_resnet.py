@@ -100,3 +100,19 @@ def test_the_head_has_the_layers_of_the_recipe(changes, expected):
 def test_normalisation_behind_the_output_has_no_scale_or_shift():
     head = build_head(HeadSettings(layers=1, batch_norm_out=True), 6, n_clusters=3)
     assert [name for name, _ in head.named_parameters()] == ["0.weight"]
+
+
+def test_kept_places_are_the_last_stage_flattened():
+    settings = NetworkSettings(backbone="resnet18", width=4, blocks=(1, 1), strides=(2, 2), pool="places")
+    network = build_backbone(settings, 1, 16).eval()
+    images = torch.rand(2, 1, 16, 16)
+    seen = []
+    network.layer2.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    features = network(images)
+    assert network.out_features == 8 * 4 * 4
+    torch.testing.assert_close(features, seen[0].flatten(1))
+
+
+def test_as_many_strides_as_stages_are_asked_for():
+    with pytest.raises(UserError, match="one stride a stage"):
+        build_backbone(NetworkSettings(backbone="resnet18", strides=(2, 2)), 3, 32)

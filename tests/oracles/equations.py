@@ -21,7 +21,7 @@ def equation_2(s_positive: float, s_negatives: Array, tau: float) -> float:
 
 
 def equation_3(s_n_pos: float, s_n: Array, s_c_pos: float, s_c: Array, tau: float) -> float:
-    """InfoNCE on s_n whose negatives carry exp((s_c_ik - s_c_ii) / tau). Equation 4 is the same with n and c swapped."""
+    """InfoNCE on s_n whose negatives carry exp((s_c_ik - s_c_ii) / tau); equation 4 has n and c swapped."""
     top = np.exp(s_n_pos / tau)
     return float(-np.log(top / ((np.exp((s_c - s_c_pos) / tau) * np.exp(s_n / tau)).sum() + top)))
 

@@ -4,6 +4,7 @@ import colorsys
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -190,3 +191,17 @@ def test_the_clean_view_is_torchvisions_resize_and_centre_crop(height: int, widt
     expected = reference.center_crop(resized, [size, size])
     torch.testing.assert_close(clean(images, size), expected, rtol=0, atol=2e-6)
     assert clean(images).shape[-2:] == (min(height, width),) * 2
+
+
+def test_thicker_and_thinner_lines_are_dilation_and_erosion():
+    from scipy.ndimage import grey_dilation, grey_erosion
+
+    image = torch.rand(1, 3, 9, 9, generator=torch.Generator().manual_seed(0))  # (C, B, S, S): three images
+    planes = image.clone()
+    filters.thicken_(planes, torch.tensor([1.0, -1.0, 0.5]))
+    pixels = image[0].numpy()
+    whole = {"footprint": np.ones((3, 3)), "mode": "nearest"}
+    np.testing.assert_allclose(planes[0, 0].numpy(), grey_dilation(pixels[0], **whole), atol=1e-6)
+    np.testing.assert_allclose(planes[0, 1].numpy(), grey_erosion(pixels[1], **whole), atol=1e-6)
+    half = (pixels[2] + grey_dilation(pixels[2], **whole)) / 2
+    np.testing.assert_allclose(planes[0, 2].numpy(), half, atol=1e-6)

@@ -29,21 +29,25 @@ def seed_clusters(
     since from zero they would make the first moves the largest of all.
     """
     method.eval()
+    o, codes, value = method.objective, None, 0.0
     sample = torch.randperm(len(images), generator=generator)[:SAMPLE]
-    inputs: list[list[Tensor]] = []
-    for rows in sample.split(BATCH):  # type: ignore[no-untyped-call]
-        batch = views.clean(images[rows.to(images.device)].to(compute.device))
-        inputs.append(method.before_z_c(batch))
-    entering = [torch.cat(parts).float() for parts in zip(*inputs, strict=True)]
-    o = method.objective
-    codes, values = balanced_codes(entering[0], method.n_logits, o.epsilon, o.seeding_starts, generator)
-    for layers, features in zip(method.z_c_layers(), entering, strict=True):
+    # From the images on: what enters a later layer depends on the rows of those before it.
+    for number, layers in enumerate(method.z_c_layers()):
+        features = _entering(number, method, images, sample, views, compute)
+        if codes is None:
+            codes, values = balanced_codes(features, method.n_logits, o.epsilon, o.seeding_starts, generator)
+            value = float(values.max())
         weight, bias = directions(features, codes)
         for layer in layers:
             _set_rows(layer, weight, bias, optimizer)
     method.forget_recent()
     method.train()
-    return float(values.max())
+    return value
+
+
+def _entering(number: int, method: Method, images: Tensor, sample: Tensor, views: ViewPair, compute: Compute) -> Tensor:
+    batches = (images[sample[at : at + BATCH].to(images.device)] for at in range(0, len(sample), BATCH))
+    return torch.cat([method.before_z_c(views.clean(batch.to(compute.device)))[number].float() for batch in batches])
 
 
 def _set_rows(layer: nn.Linear, weight: Tensor, bias: Tensor, optimizer: Optimizer) -> None:

@@ -68,12 +68,12 @@ class Method(nn.Module, ABC):
         """The losses of two views (B, channels, H, W) of the same images."""
 
     def before_z_c(self, images: Tensor) -> list[Tensor]:
-        """What enters each group of `z_c_layers`, the assigning branch's first: (B, hidden) each; in eval mode."""
+        """What enters each group of `z_c_layers`: (B, hidden) each; call it in eval mode."""
         with self.in_precision(images):
             return [before_last_linear(self.encoder.head)(self.encoder.backbone(images))]
 
     def z_c_layers(self) -> list[list[nn.Linear]]:
-        """The linear layers whose first K outputs are z_c; those of a group get the same rows."""
+        """The linear layers whose first K outputs are z_c, from the images on; those of a group get the same rows."""
         return [[last_linear(self.encoder.head)]]
 
     def forget_recent(self) -> None:

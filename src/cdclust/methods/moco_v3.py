@@ -48,17 +48,17 @@ class MoCoV3(Method):
         return self.losses(info_nce_across_batch(q, k, self.objective.tau, self.group), q, k)
 
     def before_z_c(self, images: Tensor) -> list[Tensor]:
-        """What enters the predictor's last layer, and the head's."""
+        """What enters the head's last layer, and the predictor's."""
         with self.in_precision(images):
             features = self.encoder.backbone(images)
             z = self.encoder.head(features)
-            return [before_last_linear(self.predictor)(z), before_last_linear(self.encoder.head)(features)]
+            return [before_last_linear(self.encoder.head)(features), before_last_linear(self.predictor)(z)]
 
     def z_c_layers(self) -> list[list[nn.Linear]]:
-        """The predictor's, and those of the head and its twin."""
+        """Those of the head and its twin, then the predictor's."""
         return [
-            [last_linear(self.predictor)],
             [last_linear(self.encoder.head), last_linear(self.twin.network.head)],
+            [last_linear(self.predictor)],
         ]
 
     def n_negatives(self, batch_size: int) -> int:
