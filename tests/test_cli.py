@@ -244,7 +244,7 @@ def test_ctrl_c_ends_with_130_and_leaves_a_checkpoint_to_go_on_from(fit, shell, 
         patch.setattr(Watcher, "on_step", press)
         said = fit()
     assert said.status == 130
-    assert said.err.strip() == "cdclust: stopped; a checkpoint is left, go on with --resume"
+    assert said.err.splitlines()[-1] == "cdclust: stopped, with a checkpoint; --out FOLDER --resume goes on"
     assert torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["step"] == 4
     assert shell("fit", source, "--out", tmp_path / "run", "--resume", "--device", "cpu").status == 0
     for name in ("model.safetensors", "assignments.csv"):
@@ -258,7 +258,7 @@ def test_ctrl_c_before_training_ends_with_130_too(fit, monkeypatch):
 
 def test_a_run_that_breaks_for_an_unforeseen_reason_says_so_in_one_line(fit, monkeypatch):
     monkeypatch.setattr("cdclust.jobs.setup.load_material", lambda *_, **__: 1 / 0)
-    refused(fit(), "ZeroDivisionError: division by zero .*--debug shows where", {1})
+    refused(fit(), "ZeroDivisionError: division by zero .*--debug .* shows where", {1})
 
 
 def test_a_diverged_run_ends_with_1_and_advice(fit):
@@ -284,7 +284,8 @@ def test_seeds_repeat_the_run_and_are_summed_up(fit, tmp_path, trained):
 
 def test_json_of_a_fit_is_its_metrics_alone(fit, tmp_path):
     said = fit("--json", **{"head.split": False, "method.framework": "simclr"})
-    assert json.loads(said.out) == json.loads((tmp_path / "run" / "metrics.json").read_text())
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert json.loads(said.out) == metrics | {"run": str(tmp_path / "run")}
 
 
 def test_predictions_are_the_runs_own_and_the_same_in_every_format(shell, trained, tmp_path):
@@ -346,10 +347,14 @@ def test_predictions_are_not_written_over_a_file(shell, trained, tmp_path):
     refused(shell("predict", *trained, "--out", tmp_path / "p.xlsx"), r"\.csv, \.parquet, \.jsonl", {2})
 
 
-def test_images_of_other_channels_are_refused(shell, trained, tmp_path, pictures):
-    np.save(tmp_path / "grey.npy", pictures[..., 0])
-    refused(shell("predict", trained[0], tmp_path / "grey.npy", "--out", tmp_path / "p.csv"), "1 channels.*3", {1})
-    assert not (tmp_path / "p.csv").exists()
+def test_grey_images_are_assigned_as_their_colour_copies_are(shell, trained, tmp_path, pictures):
+    grey = pictures[..., :1]
+    np.save(tmp_path / "grey.npy", grey)
+    np.save(tmp_path / "colour.npy", grey.repeat(3, axis=3))
+    for name in ("grey", "colour"):
+        said = shell("predict", trained[0], tmp_path / f"{name}.npy", "--out", tmp_path / f"{name}.csv")
+        assert said.status == 0, said.err
+    assert (tmp_path / "grey.csv").read_bytes() == (tmp_path / "colour.csv").read_bytes()
 
 
 def test_a_folder_that_is_no_run_is_refused(shell, source, tmp_path):

@@ -156,7 +156,7 @@ def test_a_base_may_have_a_base_and_may_be_a_file(file):
 
 
 def test_an_unknown_recipe_names_the_nearest(tmp_path):
-    refused(lambda: load("cifar-10"), "'cifar-10'", "did you mean cifar10", "cdclust recipes")
+    refused(lambda: load("cifar-10"), "'cifar-10'", "did you mean cifar10")
 
 
 @pytest.mark.parametrize("text", ["- 1\n- 2\n", "just words", "a: [1", "", "\tx: 1"])

@@ -4,9 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from cdclust import run as runs
+from cdclust.data import ImageSet
+from cdclust.engine.assign import Assigned
 from cdclust.errors import UserError
+from cdclust.jobs.results import rows
 from cdclust.recipe import Recipe
 from cdclust.run import Run
 
@@ -136,7 +140,7 @@ HOSTILE = ['a"b.png', "a,b.png", "two\nlines.png", "back\rward.png", "=cmd()", "
 
 def test_hostile_names_survive_the_csv():
     n = len(HOSTILE)
-    rows = runs.assignment_rows(HOSTILE, ["ok"] * n, np.arange(n), np.full(n, 0.5), np.zeros(n, int), np.full(n, 0.25))
+    rows = [(name, str(i), "0.5", "0", "0.25", "ok") for i, name in enumerate(HOSTILE)]
     read = list(csv.DictReader(io.StringIO(runs.as_csv(rows), newline="")))
     assert [row["image"] for row in read] == HOSTILE
     assert [row["cluster"] for row in read] == [str(i) for i in range(n)]
@@ -144,23 +148,18 @@ def test_hostile_names_survive_the_csv():
 
 def test_bytes_that_are_no_utf_8_can_be_written(run):
     name = b"caf\xe9.png".decode("utf-8", "surrogateescape")
-    rows = runs.assignment_rows([name], ["ok"], np.zeros(1, int), np.ones(1), np.ones(1, int), np.zeros(1))
-    run.write_text("assignments.csv", runs.as_csv(rows))
+    run.write_text("assignments.csv", runs.as_csv([(name, "0", "1.000000", "1", "0.000000", "ok")]))
     assert b"caf\xe9.png,0,1.000000,1,0.000000,ok" in run.file("assignments.csv").read_bytes()
 
 
 def test_an_unreadable_image_has_a_status_and_nothing_else():
-    rows = list(
-        runs.assignment_rows(
-            ["a", "b"],
-            ["ok", "unreadable: cut short"],
-            np.array([3, -1]),
-            np.array([0.75, 0]),
-            np.array([1, -1]),
-            np.array([0.2, 0]),
-        )
-    )
-    assert rows == [("a", "3", "0.750000", "1", "0.200000", "ok"), ("b", "", "", "", "", "unreadable: cut short")]
+    images = ImageSet("photos/", torch.zeros(1, 3, 4, 4), ["a", "b"], ["unreadable: cut short", "ok"], np.array([1]))
+    one = np.ones(1)
+    assigned = Assigned(np.array([3]), 0.75 * one, np.array([1]), 0.2 * one, one[:, None], one[:, None])
+    assert list(rows(images, assigned)) == [
+        ("a", "", "", "", "", "unreadable: cut short"),
+        ("b", "3", "0.750000", "1", "0.200000", "ok"),
+    ]
 
 
 def test_a_folder_that_is_no_finished_run_cannot_be_opened(run, tmp_path):
@@ -170,8 +169,8 @@ def test_a_folder_that_is_no_finished_run_cannot_be_opened(run, tmp_path):
         runs.open_run(tmp_path)
 
 
-def test_the_environment_says_what_a_run_was_computed_with():
-    found = json.loads(json.dumps(runs.environment(["cdclust", "fit"], 3, "cpu", "fp32", 1)))
+def test_the_environment_says_what_a_run_was_computed_with(small):
+    found = json.loads(json.dumps(runs.environment(["cdclust", "fit"], small({"seed": 3}), "cpu")))
     assert found["command"] == ["cdclust", "fit"]
     assert (found["seed"], found["device"], found["precision"], found["threads"]) == (3, "cpu", "fp32", 1)
     assert {"cdclust", "torch", "numpy"} <= set(found["packages"])

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from cdclust.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from cdclust.recipe import Recipe
+    from cdclust.run import Run
 
 app = typer.Typer(
     help="Sort images nobody has labelled into groups that mean something.",
@@ -51,7 +53,7 @@ def demo(
 
     recipe = load_digits_recipe(seed)
     path = out or free_folder("demo")
-    found = _fit("digits", recipe, path, device, "auto", seeds=seeds, title="digits")
+    found = _fit("digits", recipe, path, "digits", _Options(device, seeds=seeds))
     rows = baselines(seed)
     if seeds:
         rows["CDC, mean over seeds"] = {key: found[key]["mean"] for key in ("acc", "nmi", "ari", "seconds")}
@@ -60,7 +62,7 @@ def demo(
         rows["CDC, from scratch"] = found
     console.show_comparison(rows)
     shown = path / "seed-0" if seeds else path
-    console.out.print(f"The clusters as a picture: {shown / 'clusters.png'}", soft_wrap=True)
+    console.out.print(f"The clusters as a picture: {shown / 'clusters.png'}")
 
 
 @app.command()
@@ -87,26 +89,16 @@ def fit(
         raise UsageError("--resume needs --out: the folder of the run to go on with")
     settings = _settings(source, recipe, out if resume else None, k, set_ or [], seed)
     path = out or free_folder(f"runs/{_stem(source)}-k{settings.n_clusters}")
-    found = _fit(
-        source,
-        settings,
-        path,
-        device,
-        precision,
-        seeds=seeds,
-        resume=resume,
-        labels=labels,
-        root=root,
-        title=_stem(source),
-    )
+    options = _Options(device, precision, seeds, resume, labels, root)
+    found = _fit(source, settings, path, _stem(source), options)
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(found | {"run": str(path)}))
     elif seeds:
         console.show_summary(found)
     else:
         console.show_metrics(found)
     if not as_json:
-        console.out.print(f"Written to {path}", soft_wrap=True)
+        console.out.print(f"Written to {path}")
 
 
 @app.command()
@@ -114,6 +106,7 @@ def predict(
     run: Annotated[Path, typer.Argument(help="a run folder")],
     source: Source,
     out: Annotated[Path, typer.Option(help="table to write: .csv, .parquet or .jsonl")] = Path("predictions.csv"),
+    split: Annotated[str | None, typer.Option(help="train, test, ... where the source has splits; else all")] = None,
     root: Root = None,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -124,16 +117,17 @@ def predict(
     from cdclust.jobs.predict import predict as do
     from cdclust.run import open_run
 
-    images = do(open_run(run), source, out, resolve_compute(device, precision), root)
+    watcher = console.Watcher("predict")
+    images = do(open_run(run), source, out, resolve_compute(device, precision), watcher, split=split, root=root)
     unreadable = f", {images.n_unreadable:,} unreadable" if images.n_unreadable else ""
-    console.out.print(f"{images.n_total:,} images{unreadable}: {out}", soft_wrap=True)
+    console.out.print(f"{images.n_total:,} images{unreadable}: {out}")
 
 
 @app.command()
 def evaluate(
     run: Annotated[Path, typer.Argument(help="a run folder")],
     source: Annotated[str | None, typer.Argument(help="labelled images; without it, the run's own scores")] = None,
-    split: Annotated[str | None, typer.Option(help="train, test, ... where the source has splits")] = None,
+    split: Annotated[str | None, typer.Option(help="train, test, ... where the source has splits; else test")] = None,
     labels: Labels = None,
     root: Root = None,
     device: Device = "auto",
@@ -152,7 +146,8 @@ def evaluate(
     from cdclust.engine.compute import resolve_compute
     from cdclust.jobs.predict import evaluate as do
 
-    found = do(opened, source, resolve_compute(device, precision), split=split, labels=labels, root=root)
+    compute = resolve_compute(device, precision)
+    found = do(opened, source, compute, console.Watcher("evaluate"), split=split, labels=labels, root=root)
     print(json.dumps(found)) if as_json else console.show_scores(found)
 
 
@@ -199,47 +194,50 @@ def _settings(
     return chosen.changed(changes)
 
 
-def _fit(
-    source: str,
-    recipe: "Recipe",
-    out: Path,
-    device: str,
-    precision: str,
-    *,
-    title: str,
-    seeds: int | None = None,
-    resume: bool = False,
-    labels: str | None = None,
-    root: Path | None = None,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Options:
+    """What `fit` passes on."""
+
+    device: str = "auto"
+    precision: str = "auto"
+    seeds: int | None = None
+    resume: bool = False
+    labels: str | None = None
+    root: Path | None = None
+
+
+def _fit(source: str, recipe: "Recipe", out: Path, title: str, options: _Options) -> dict[str, Any]:
     from cdclust import console
     from cdclust.engine.compute import resolve_compute
     from cdclust.jobs import fit as job
 
-    asked = recipe.training.precision if precision == "auto" else precision
-    compute = resolve_compute(device, asked)
+    if options.resume and not out.exists():
+        raise UserError(f"--resume: there is no run at {out}; leave --resume out to start one")
+    compute = resolve_compute(
+        options.device, recipe.training.precision if options.precision == "auto" else options.precision
+    )
 
-    def one(settings: "Recipe", path: Path) -> Any:
-        watcher = console.Watcher(f"{title} (seed {settings.seed})" if seeds else title)
+    def one(settings: "Recipe", path: Path) -> "Run":
+        watcher = console.Watcher(f"{title} (seed {settings.seed})" if options.seeds else title, path)
+        go_on = options.resume and path.exists()
         try:
             return job.fit(
                 source,
                 settings,
                 path,
                 compute,
-                resume=resume and path.exists(),
-                labels=labels,
-                root=root,
+                resume=go_on,
+                labels=options.labels,
+                root=options.root,
                 listener=watcher,
                 command=sys.argv,
             )
         finally:
             watcher.close()
 
-    if seeds:
-        return job.fit_seeds(seeds, recipe, out, one)
-    found: dict[str, Any] = one(recipe, out).metrics()
-    return found
+    if options.seeds:
+        return job.fit_seeds(options.seeds, recipe, out, options.resume, one)
+    return one(recipe, out).metrics()
 
 
 def _stem(source: str) -> str:
@@ -258,10 +256,10 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except Exception as error:
-        if type(error).__name__ == "Interrupted":
-            print("cdclust: stopped; a checkpoint is left, go on with --resume", file=sys.stderr)
+        if type(error).__name__ == "Interrupted":  # not imported: that would bring torch to every command
+            print("cdclust: stopped, with a checkpoint; --out FOLDER --resume goes on", file=sys.stderr)
             raise SystemExit(130) from None
         if _debug:
             raise
-        print(f"cdclust: {type(error).__name__}: {error} (--debug shows where)", file=sys.stderr)
+        print(f"cdclust: {type(error).__name__}: {error} (cdclust --debug ... shows where)", file=sys.stderr)
         raise SystemExit(1) from None

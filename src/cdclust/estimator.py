@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from cdclust import console
@@ -35,8 +37,8 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         A shipped recipe's name (`cdclust recipes`) or a file.
     settings : dict or None
         Fields of the recipe to change, {"epochs": 50, "objective.alpha": 1}.
-    random_state : int
-        The seed everything random follows from.
+    random_state : int, RandomState or None
+        The seed everything random follows from; None and a RandomState draw one.
     out : path or None
         Keep the run folder here; None keeps none.
     resume : bool
@@ -75,7 +77,7 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         recipe: str = "images",
         settings: dict[str, Any] | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         out: str | PathLike[str] | None = None,
         resume: bool = False,
         device: str = "auto",
@@ -94,12 +96,14 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Train on images and assign them; y is only ever used to score the result."""
-        changes = {"n_clusters": self.n_clusters, "seed": self.random_state, **(self.settings or {})}
+        chosen = self.random_state
+        seed = chosen if isinstance(chosen, int) else check_random_state(chosen).randint(2**31)
+        changes = {"n_clusters": self.n_clusters, "seed": seed, **(self.settings or {})}
         settings = recipes.load(self.recipe).changed(changes)
         asked = settings.training.precision if self.precision == "auto" else self.precision
         compute = resolve_compute(self.device, asked)
         watcher = console.Watcher("fit") if self.verbose else Silent()
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():  # torch's generator stays the caller's
             path = Path(self.out) if self.out is not None else Path(folder) / "run"
             run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
             self.model_: Model = load_model(run, compute)
@@ -128,5 +132,5 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _assigned(self, source: Any) -> tuple[ImageSet, Assigned]:
         check_is_fitted(self, "model_")
-        images = self.model_.load(source)
+        images = self.model_.load(source, split="all")
         return images, self.model_.assign(images)

@@ -7,18 +7,20 @@ import difflib
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
 from cdclust.errors import UsageError, UserError
+
+Stages = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 
 
 class Settings(BaseModel):
     """What all sections share: no unknown fields, no change after validation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DataSettings(Settings):
@@ -46,8 +48,8 @@ class NetworkSettings(Settings):
 
     backbone: str = Field("resnet18", description="resnet10 to resnet152, or timm:NAME")
     width: int = Field(64, ge=4, description="channels of a ResNet's first stage (64 in the paper)")
-    blocks: tuple[int, ...] | None = Field(None, description="blocks a stage; none: those of the backbone's name")
-    strides: tuple[int, ...] | None = Field(None, description="of each stage; none: 1, then 2 each")
+    blocks: Stages | None = Field(None, description="blocks a stage; none: those of the backbone's name")
+    strides: Stages | None = Field(None, description="of each stage; none: 1, then 2 each")
     pool: Literal["mean", "places"] = Field("mean", description="mean over places, or keep them (tiny drawings)")
     stem: Literal["small", "large"] = Field("small", description="3x3 for images to 96 pixels; 7x7 and pooling")
 
@@ -121,6 +123,7 @@ class TrainingSettings(Settings):
     batch_size: int = Field(512, ge=2)
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     channels_last: bool = Field(True, description="memory layout of the encoder")
+    threads: int | None = Field(None, ge=1, description="of the processor; none: as many as torch takes")
     evaluate_every: int = Field(10, ge=1, description="epochs between scorings on clean images")
     checkpoint_seconds: float = Field(60.0, ge=0, description="at least this long between checkpoints")
 
@@ -241,12 +244,14 @@ def _tree(name_or_file: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     if name_or_file in shipped():
         text = (resources.files("cdclust") / "recipes" / f"{name_or_file}.yaml").read_text(encoding="utf-8")
     elif (path := Path(name_or_file)).is_file():
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise UserError(f"{name_or_file} cannot be read as text; a recipe is a YAML file") from None
     else:
-        near = difflib.get_close_matches(name_or_file, shipped(), n=1, cutoff=0.0)[0]
-        raise UserError(
-            f"no recipe called {name_or_file!r}, and no such file; did you mean {near}? See: cdclust recipes"
-        )
+        near = difflib.get_close_matches(name_or_file, shipped(), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"the recipes are {', '.join(shipped())}"
+        raise UserError(f"no recipe called {name_or_file!r}, and no such file; {hint}")
     try:
         tree = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -280,7 +285,24 @@ def validated(tree: Mapping[str, Any]) -> Recipe:
         if first["type"] == "extra_forbidden":
             near = difflib.get_close_matches(field, FIELDS, n=1, cutoff=0.0)[0]
             raise UsageError(f"recipe: no field {field}; did you mean {near}?") from None
-        raise UsageError(f"recipe: {field} = {first['input']!r}: {first['msg']}") from None
+        raise UsageError(f"{field} = {first['input']!r}: {_in_words(first)}") from None
+
+
+def _in_words(error: Any) -> str:
+    """What is allowed, in the words of somebody who types."""
+    limits, kind = error.get("ctx", {}), error["type"]
+    bound = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
+    bound |= {"greater_than": ("above", "gt"), "less_than": ("below", "lt")}
+    if kind in bound:
+        words, name = bound[kind]
+        return f"it must be {words} {limits[name]:g}"
+    if kind.startswith(("int", "float", "finite")):
+        return f"it must be a {'whole' if kind.startswith('int') else 'finite'} number"
+    if kind.startswith("bool"):
+        return "it must be true or false"
+    if kind == "literal_error":
+        return f"it must be {limits['expected']}"
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 def described(recipe: Recipe) -> Iterator[tuple[str, Any, str]]:

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from io import StringIO
@@ -67,8 +68,11 @@ class Run:
 
     def append_log(self, figures: dict[str, Any]) -> None:
         """Add a line to the log."""
-        with self.file("log.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(figures) + "\n")
+        try:
+            with self.file("log.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(figures) + "\n")
+        except OSError as error:
+            raise UserError(f"cannot write {self.file('log.jsonl')}: {error.strerror or error}") from error
 
     def trim_log(self, step: int) -> None:
         """Drop what was logged after a checkpoint's step: a resumed run will log it again."""
@@ -88,7 +92,8 @@ class Run:
         except OSError as error:
             raise UserError(f"cannot write {path}: {error.strerror or error}") from error
         finally:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a text file."""
@@ -149,23 +154,6 @@ def _difference(there: Recipe, here: Recipe) -> str | None:
     return None
 
 
-def assignment_rows(
-    keys: Sequence[str],
-    status: Sequence[str],
-    clusters: NDArray[Any],
-    probabilities: NDArray[Any],
-    seconds: NDArray[Any],
-    second_probabilities: NDArray[Any],
-) -> Iterable[tuple[str, str, str, str, str, str]]:
-    """Lines of assignments.csv, one an image of the source; what could not be read has a status and nothing else."""
-    for i, key in enumerate(keys):
-        if status[i] == "ok":
-            p, p2 = f"{probabilities[i]:.6f}", f"{second_probabilities[i]:.6f}"
-            yield key, str(int(clusters[i])), p, str(int(seconds[i])), p2, "ok"
-        else:
-            yield key, "", "", "", "", status[i]
-
-
 def as_csv(rows: Iterable[Sequence[str]], columns: Sequence[str] = COLUMNS) -> str:
     """Rows under their header; whatever a file name holds is quoted."""
     text = StringIO()
@@ -175,15 +163,17 @@ def as_csv(rows: Iterable[Sequence[str]], columns: Sequence[str] = COLUMNS) -> s
     return text.getvalue()
 
 
-def environment(command: Sequence[str], seed: int, device: str, precision: str, threads: int) -> dict[str, Any]:
+def environment(command: Sequence[str], recipe: Recipe, device: str) -> dict[str, Any]:
     """What a run was computed with."""
+    import torch
+
     packages = ("cdclust", "torch", "torchvision", "numpy", "scikit-learn")
     return {
         "command": list(command),
-        "seed": seed,
+        "seed": recipe.seed,
         "device": device,
-        "precision": precision,
-        "threads": threads,
+        "precision": recipe.training.precision,
+        "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in packages},
         "system": f"{platform.system()} {platform.machine()}",

@@ -10,9 +10,21 @@ def test_arrays_say_their_splits(tmp_path):
 
 
 def test_folders_say_their_splits(tmp_path):
-    for name in ("train", "val", "cats"):
+    for name in ("train", "val"):
         (tmp_path / name).mkdir()
     assert available_splits(tmp_path) == ["train", "val"]
+
+
+def test_a_class_called_train_is_no_split(tmp_path):
+    for name in ("train", "car", "plane"):
+        (tmp_path / name).mkdir()
+    assert available_splits(tmp_path) == []
+
+
+def test_an_album_called_test_beside_loose_images_is_no_split(tmp_path):
+    (tmp_path / "test").mkdir()
+    (tmp_path / "a.jpg").touch()
+    assert available_splits(tmp_path) == []
 
 
 @pytest.mark.parametrize(

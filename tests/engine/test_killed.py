@@ -32,7 +32,10 @@ def test_a_run_that_is_killed_at_random_moments_and_resumed_ends_bit_identical(s
     for _ in range(3):
         before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
         process = subprocess.Popen(
-            [*COMMAND, *words, "--out", str(killed), "--resume"], env=env, stderr=subprocess.PIPE, text=True
+            [*COMMAND, *words, "--out", str(killed), *(["--resume"] if killed.exists() else [])],
+            env=env,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         deadline = time.monotonic() + 120
         while process.poll() is None and time.monotonic() < deadline:

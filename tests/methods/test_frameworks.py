@@ -124,7 +124,7 @@ def companies(m, networks: dict[str, torch.nn.Module]) -> dict[str, list[frozens
 
 
 def test_a_query_and_its_key_do_not_share_their_statistics_company(method):
-    m = method("moco-v2", split_batch_norm=4)
+    m = method("moco-v2", split_batch_norm=4, **{"training.batch_size": 64})
     seen = companies(m, {"q": m.encoder.backbone, "k": m.twin.network.backbone})
     assert [len(part) for part in seen["q"]] == [len(part) for part in seen["k"]] == [8] * 4
     assert frozenset.union(*seen["q"]) == frozenset.union(*seen["k"]) == frozenset(range(32))
@@ -134,16 +134,26 @@ def test_a_query_and_its_key_do_not_share_their_statistics_company(method):
     assert shared < 8
 
 
-def test_a_small_batch_has_fewer_parts_of_at_least_two_images(method):
-    m, sizes = method("moco-v2", split_batch_norm=8), []
+def test_a_small_batch_has_fewer_parts_of_at_least_sixteen_images(method):
+    m, sizes = method("moco-v2", split_batch_norm=8, **{"training.batch_size": 32}), []
     m.encoder.backbone.register_forward_pre_hook(lambda module, inputs: sizes.append(len(inputs[0])))
-    m.step((X_1[:5], X_2[:5]))
-    assert sum(sizes) == 5
-    assert min(sizes) >= 2
+    m.step((X_1.repeat(4, 1, 1, 1), X_2.repeat(4, 1, 1, 1)))
+    assert sizes == [16, 16]
+
+
+def test_running_statistics_move_as_far_in_parts_as_in_one(method):
+    one, parts = (method("moco-v2", split_batch_norm=n, **{"training.batch_size": 64}) for n in (1, 4))
+    parts.encoder.load_state_dict(one.encoder.state_dict())
+    same = X_1[:1].repeat(32, 1, 1, 1)  # every part has the same statistics
+    for m in (one, parts):
+        m.step((same, same))
+    torch.testing.assert_close(
+        parts.encoder.backbone.bn1.running_mean, one.encoder.backbone.bn1.running_mean, rtol=1e-4, atol=1e-6
+    )
 
 
 def test_a_batch_that_its_parts_do_not_divide_trains_with_normalisation_in_the_head(method):
-    m = method("moco-v2", split_batch_norm=4, **{"head.batch_norm": True})
+    m = method("moco-v2", split_batch_norm=4, **{"head.batch_norm": True, "training.batch_size": 64})
     images = torch.randn(2, 13, 3, 12, 12)
     assert math.isfinite(m.step((images[0], images[1])).total.item())
 

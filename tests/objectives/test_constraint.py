@@ -58,6 +58,16 @@ def test_a_certain_prediction_never_gives_nan(dtype):
     assert torch.isfinite(swapped_cross_entropy(certain, certain, q, q, t=0.1))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_largest_numbers_do_not_give_nan(dtype):
+    most = torch.finfo(dtype).max
+    z = torch.tensor([[most, -most], [-most, -most]], dtype=dtype)
+    q = torch.tensor([[1.0, 0.0], [0.5, 0.5]])
+    loss = swapped_cross_entropy(z, z, q, q, t=0.1)
+    assert torch.isfinite(loss)
+    assert loss.item() == pytest.approx(0.25 * 2 * math.log(2), rel=1e-3)
+
+
 def test_an_unknown_reduction_is_refused():
     with pytest.raises(ValueError, match="sum or mean"):
         swapped_cross_entropy(logits(1), logits(2), codes(1), codes(2), t=0.1, reduction="total")

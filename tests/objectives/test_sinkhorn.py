@@ -89,10 +89,14 @@ def test_no_finite_scores_give_nan(case, epsilon, domain, dtype):
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_the_largest_float32_numbers_do_not_give_nan(domain):
-    largest = torch.finfo(torch.float32).max
-    codes = sinkhorn(torch.tensor([[largest, -largest], [-largest, largest]]), 0.05, 3, domain)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("epsilon", [0.001, 0.05])
+def test_the_largest_numbers_do_not_give_nan(domain, dtype, epsilon):
+    most = torch.finfo(dtype).max
+    scores = torch.tensor([[most, -most], [-most, -most], [most, most], [-most, most]], dtype=dtype)
+    codes = sinkhorn(scores, epsilon, 3, domain)
     assert torch.isfinite(codes).all()
+    torch.testing.assert_close(codes.sum(dim=1), torch.ones(4), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -3,7 +3,7 @@
 The list alone is cheap; what has to run in constant memory can walk it instead of calling `decode_files`.
 """
 
-# ruff: noqa: PTH112, PTH116, PTH118, PTH122, PTH206
+# ruff: noqa: PTH116, PTH118, PTH122, PTH206
 # Paths are strings here: there may be millions of them, and a Path is many times the size of a string.
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def list_folder(folder: Path, *, split: str | None = None, labels: str | None = 
     name = f"{printable(os.fspath(folder))}/"
     if labels not in (None, "folders"):
         raise UserError(f"labels: {labels!r} means nothing for the folder {name}; say folders, or leave it out")
-    here = sorted(s for s in SPLITS if os.path.isdir(os.path.join(folder, s)))
+    here = sorted(folder_splits(folder))
     chosen = choose_splits(split, here, name) if split not in (None, "all") else []
     if labels and not chosen and here:
         raise UserError(f"split: {name} holds the splits {', '.join(here)}, which are no classes; say which split")
@@ -94,6 +94,14 @@ def list_folder(folder: Path, *, split: str | None = None, labels: str | None = 
         if not files.class_names:
             raise UserError(f"labels: {name} has no sub-folders to take labels from; leave --labels out")
     return files
+
+
+def folder_splits(folder: Path) -> list[str]:
+    """A folder has splits only if it holds nothing else: among others, `train` may be a class or an album."""
+    inside = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")}
+    folders = {name for name in inside if (folder / name).is_dir()}
+    images = inside - folders - {name for name in inside if name.lower().endswith((".txt", ".md", ".csv", ".json"))}
+    return [split for split in SPLITS if split in folders] if folders <= set(SPLITS) and not images else []
 
 
 def encode_folders(classes: Sequence[str]) -> tuple[NDArray[np.int64], list[str], list[str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cdclust.data.files import SPLITS
+from cdclust.data.files import folder_splits
 from cdclust.data.named import DATA_SETS, IMAGENETS, data_root
 from cdclust.data.official import OFFICIAL
 
@@ -20,7 +20,7 @@ def available_splits(spec: Any, root: str | os.PathLike[str] | None = None) -> l
     if (name := text.split(":")[0]) in DATA_SETS and not path.is_file():
         return _named(name, data_root(root))
     if path.is_dir():
-        return [split for split in SPLITS if (path / split).is_dir()]
+        return folder_splits(path)
     return _in_arrays(path)
 
 

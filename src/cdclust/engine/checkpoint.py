@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,12 @@ class Checkpoints:
                 os.fsync(file.fileno())
             beside.replace(self.path)
         except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
-            raise UserError(f"cannot write {self.path}: {error}; the checkpoint before it is kept") from error
+            reason = getattr(error, "strerror", None) or "is there space left on the disk?"
+            kept = "; the checkpoint before it is kept" if self.path.exists() else ""
+            raise UserError(f"cannot write {self.path}: {reason}{kept}") from error
         finally:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
         self._last = time.monotonic()
 
     def load(self, device: torch.device) -> dict[str, Any] | None:

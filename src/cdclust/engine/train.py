@@ -35,6 +35,9 @@ class Listener(Protocol):
     def on_epoch(self, figures: dict[str, float], cautions: list[str]) -> None:
         """An epoch is done: its figures, and what looks wrong."""
 
+    def on_work(self, what: str, done: int, total: int) -> None:
+        """Something else than training takes its time: reading, assigning."""
+
 
 @dataclass
 class Progress:
@@ -76,6 +79,8 @@ class Trainer:
 
     def train(self, stop: StopFlag | None = None) -> Progress:
         """To the end, or until `stop` is set."""
+        if self.settings.threads:
+            torch.set_num_threads(self.settings.threads)  # tiny networks lose more by sharing than they win
         self._restore()
         self.method.train()
         self.listener.on_start(self.progress.step, self.total, self.steps_per_epoch)
@@ -125,6 +130,8 @@ class Trainer:
 
     def _seed_clusters(self) -> None:
         """The pretext part is over. A run resumed at this very step comes by here again, from the same state."""
+        self.watch.check(self.progress.step // self.steps_per_epoch, self.progress.step)
+        check_weights(self.method, self.progress.step // self.steps_per_epoch)
         chance = generator(self.recipe.seed, "clusters")
         seed_clusters(self.method, self.images, self.views, self.compute, self.optimizer, chance)
 

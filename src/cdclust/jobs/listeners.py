@@ -18,6 +18,9 @@ class Silent:
     def on_epoch(self, figures: dict[str, float], cautions: list[str]) -> None:
         """Nothing to do."""
 
+    def on_work(self, what: str, done: int, total: int) -> None:
+        """Nothing to do."""
+
 
 class Recorder:
     """Writes log.jsonl and TensorBoard events, and passes everything on to the one who watches."""
@@ -49,6 +52,10 @@ class Recorder:
             self._events.add_scalar(name, value, figures["step"])
         self.cautions = cautions
         self.watcher.on_epoch(figures, cautions)
+
+    def on_work(self, what: str, done: int, total: int) -> None:
+        """Pass it on."""
+        self.watcher.on_work(what, done, total)
 
     def close(self) -> None:
         """End the event file."""

@@ -11,14 +11,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from cdclust import run as runs
-from cdclust.data import ImageSet, load_source
+from cdclust.data import ImageSet, available_splits
 from cdclust.engine.assign import Assigned, assign_all
 from cdclust.engine.compute import Compute
-from cdclust.engine.train import prepare
+from cdclust.engine.train import Listener, prepare
 from cdclust.errors import UsageError, UserError
 from cdclust.evaluation import metrics
-from cdclust.jobs import setup
-from cdclust.jobs.fit import FOLLOWERS
+from cdclust.jobs import results, setup
 from cdclust.methods import Method
 from cdclust.recipe import Recipe
 from cdclust.run import Run
@@ -34,18 +33,14 @@ class Model:
     method: Method
     compute: Compute
 
-    def assign(self, images: ImageSet) -> Assigned:
+    def assign(self, images: ImageSet, listener: Listener | None = None) -> Assigned:
         """Assign images that `load` brought to this model's size."""
-        channels = images.images.shape[1]
-        if channels != self.recipe.data.channels:
-            raise UserError(
-                f"{images.name} has {channels} channels, the run was trained on {self.recipe.data.channels}"
-            )
-        return assign_all(self.method, images.images, setup.build_views(self.recipe), self.compute)
+        tell = results.assigning(listener, images) if listener else None
+        return assign_all(self.method, images.images, setup.build_views(self.recipe), self.compute, tell)
 
     def load(self, source: Any, **options: Any) -> ImageSet:
         """The images of a source at this model's size."""
-        return load_source(source, size=self.recipe.data.size, **options)
+        return setup.load_images(source, self.recipe, **options)
 
 
 def load_model(run: Run, compute: Compute) -> Model:
@@ -57,7 +52,7 @@ def load_model(run: Run, compute: Compute) -> Model:
     except (SafetensorError, OSError) as error:
         raise UserError(f"{run.weights} cannot be read: {error}") from error
     missing, unexpected = method.load_state_dict(state, strict=False)
-    missing = [name for name in missing if not name.startswith(FOLLOWERS)]
+    missing = [name for name in missing if not name.startswith(results.FOLLOWERS)]
     if missing or unexpected:
         raise UserError(
             f"{run.weights} does not fit its recipe: {len(missing)} tensors missing, {len(unexpected)} extra"
@@ -67,7 +62,16 @@ def load_model(run: Run, compute: Compute) -> Model:
     return Model(recipe, method, compute)
 
 
-def predict(run: Run, source: Any, out: Path, compute: Compute, root: str | PathLike[str] | None = None) -> ImageSet:
+def predict(
+    run: Run,
+    source: Any,
+    out: Path,
+    compute: Compute,
+    listener: Listener,
+    *,
+    split: str | None = None,
+    root: str | PathLike[str] | None = None,
+) -> ImageSet:
     """Assign every image of a source and write the table, in the format of its ending."""
     if out.suffix not in FORMATS:
         raise UsageError(f"--out {out}: the ending must be one of {', '.join(FORMATS)}")
@@ -75,18 +79,13 @@ def predict(run: Run, source: Any, out: Path, compute: Compute, root: str | Path
         _need_pyarrow()
     if out.exists():
         raise UserError(f"--out {out} exists already; choose another name")
+    if not out.parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.parent}; make it first")
     model = load_model(run, compute)
-    images = model.load(source, root=root)
-    assigned = model.assign(images)
-    rows = runs.assignment_rows(
-        images.keys,
-        images.status,
-        images.spread(assigned.clusters),
-        images.spread(assigned.probabilities, 0),
-        images.spread(assigned.seconds),
-        images.spread(assigned.second_probabilities, 0),
-    )
-    Run(out.parent).write(out.name, lambda file: _write_table(file, list(rows), out.suffix))
+    images = model.load(source, split=split or "all", root=root, progress=setup.reading(listener))
+    assigned = model.assign(images, listener)
+    rows = list(results.rows(images, assigned))
+    Run(out.parent).write(out.name, lambda file: _write_table(file, rows, out.suffix))
     return images
 
 
@@ -94,19 +93,23 @@ def evaluate(
     run: Run,
     source: Any,
     compute: Compute,
+    listener: Listener,
     *,
     split: str | None = None,
     labels: Any = None,
     root: str | PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Scores of a run on a labelled source, with a table a cluster and a class."""
+    """Scores of a run on a labelled source, with a table a cluster and a class; on the test split if there is one."""
     model = load_model(run, compute)
-    images = model.load(source, split=split, labels=labels, root=root)
+    test = model.recipe.data.test_split
+    if split is None:
+        split = test if test in available_splits(source, root) else "all"
+    images = model.load(source, split=split, labels=labels, root=root, progress=setup.reading(listener))
     if images.image_labels is None:
         raise UserError(
             f"{images.name} has no labels to score against; for a folder of class folders add --labels folders"
         )
-    clusters = model.assign(images).clusters
+    clusters = model.assign(images, listener).clusters
     table = metrics.contingency(clusters, images.image_labels, ignore_unknown=True)
     return {
         **metrics.scores(clusters, images.image_labels, ignore_unknown=True),

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from cdclust.data import ImageSet, available_splits, load_source
 from cdclust.engine.compute import Compute
 from cdclust.engine.order import mix
+from cdclust.engine.train import Listener
 from cdclust.errors import UsageError, UserError
 from cdclust.methods import Method, build_method
 from cdclust.recipe import Recipe
@@ -32,20 +34,70 @@ class Material:
     protocol: str  # which split is scored, in words
 
 
-def load_material(source: Any, recipe: Recipe, labels: Any = None, root: str | PathLike[str] | None = None) -> Material:
+@dataclass(frozen=True)
+class Bench:
+    """Everything a run works with."""
+
+    recipe: Recipe  # with nothing left open
+    material: Material
+    views: ViewPair
+    method: Method
+    compute: Compute
+    listener: Listener
+
+
+def build(
+    source: Any,
+    recipe: Recipe,
+    compute: Compute,
+    listener: Listener,
+    labels: Any = None,
+    root: str | PathLike[str] | None = None,
+) -> Bench:
+    """Read the images and build what trains on them; whatever can be known wrong is refused here."""
+    material = load_material(source, recipe, labels=labels, root=root, progress=reading(listener))
+    recipe = complete(recipe, material.training, compute)
+    return Bench(recipe, material, build_views(recipe), build_network(recipe), compute, listener)
+
+
+def reading(listener: Listener) -> Callable[[int, int], None]:
+    """Tells the listener how many images are read."""
+    return lambda done, total: listener.on_work("reading images", done, total)
+
+
+def load_material(source: Any, recipe: Recipe, root: str | PathLike[str] | None = None, **options: Any) -> Material:
     """Read the training split, and the test split where the source has one with labels."""
     splits, wanted = available_splits(source, root), training_split(source, recipe, root)
-    training = load_source(source, split=wanted, labels=labels, root=root, size=recipe.data.size)
+    training = load_images(source, recipe, split=wanted, root=root, **options)
     if len(training) < 2:
         raise UserError(f"source: {training.name} has {len(training)} readable images; give at least two")
     test = recipe.data.test_split
     if test and test in splits and test != wanted:
-        scored = load_source(source, split=test, labels=labels, root=root, size=recipe.data.size)
+        scored = load_images(source, recipe, split=test, root=root, **options)
         if scored.labels is not None:
             return Material(training, scored, test)
     if training.labels is None:
         return Material(training, None, "none: no labels")
     return Material(training, training, wanted or "all images, the same as trained on")
+
+
+def load_images(source: Any, recipe: Recipe, **options: Any) -> ImageSet:
+    """The images of a source at the recipe's size, grey or in colour as it says."""
+    images = load_source(source, size=recipe.data.size, **options)
+    there, wanted = images.images.shape[1], recipe.data.channels
+    if wanted is None or wanted == there:
+        return images
+    pixels = images.images.expand(-1, 3, -1, -1) if wanted == 3 else grey(images.images)
+    return replace(images, images=pixels.contiguous())
+
+
+def grey(images: Tensor) -> Tensor:
+    """The brightness (ITU-R 601) of colour images uint8 (N, 3, H, W), a chunk at a time: (N, 1, H, W)."""
+    weights = torch.tensor([0.299, 0.587, 0.114])
+    parts = [
+        torch.einsum("nchw,c->nhw", part.float(), weights) for part in images.tensor_split(len(images) // 4096 + 1)
+    ]
+    return torch.cat([part.round().to(torch.uint8) for part in parts])[:, None]
 
 
 def training_split(source: Any, recipe: Recipe, root: str | PathLike[str] | None = None) -> str | None:
@@ -98,15 +150,25 @@ def build_views(recipe: Recipe) -> ViewPair:
 
 
 def build_network(recipe: Recipe) -> Method:
-    """The recipe's method with random weights that follow from its seed."""
+    """The recipe's method with random weights that follow from its seed; it must take images of both sizes."""
     torch.manual_seed(mix(recipe.seed, "weights"))
-    return build_method(recipe, recipe.data.channels or 3, recipe.views.size or recipe.data.size)
+    channels, whole = recipe.data.channels or 3, recipe.data.size or 32
+    seen = recipe.views.size or whole
+    method = build_method(recipe, channels, seen)
+    if seen != whole:
+        try:
+            method.eval().embed(torch.zeros(1, channels, whole, whole))
+        except (RuntimeError, AssertionError):
+            raise UserError(
+                f"views.size = {seen} and data.size = {whole}: {recipe.network.backbone} with pool = "
+                f"{recipe.network.pool} takes images of one size alone; write --set views.size=null"
+            ) from None
+    return method
 
 
-def identity(recipe: Recipe, images: ImageSet, compute: Compute) -> str:
-    """What must be the same for a checkpoint to be gone on with: settings, images, precision."""
-    settings = recipe.model_dump(mode="json", exclude={"name", "about", "origin"})
+def identity(bench: Bench) -> str:
+    """What must be the same for a checkpoint to be gone on with: settings and images."""
+    settings = bench.recipe.model_dump(mode="json", exclude={"name", "about", "origin"})
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16)
-    digest.update(compute.precision.encode())
-    digest.update(np.ascontiguousarray(images.images.numpy()).data)
+    digest.update(np.ascontiguousarray(bench.material.training.images.numpy()).data)
     return digest.hexdigest()

@@ -4,12 +4,19 @@ import torch
 from torch import Tensor, nn
 
 from cdclust.methods.base import Losses, Method, Views, averaged
-from cdclust.networks.encoder import forward_in_parts, last_linear, shuffled_forward
+from cdclust.networks.encoder import (
+    forward_in_parts,
+    keep_running_statistics_slow,
+    last_linear,
+    shuffled_forward,
+)
 from cdclust.networks.queue import Queue
 from cdclust.networks.twin import Twin
 from cdclust.objectives import info_nce
 from cdclust.objectives.collective import Group
 from cdclust.recipe import Recipe
+
+SMALLEST_PART = 16  # images; statistics of fewer are mostly noise
 
 
 class MoCoV2(Method):
@@ -20,6 +27,9 @@ class MoCoV2(Method):
         self.twin = Twin(self.encoder)
         self.queue = Queue(self.settings.queue, self.halves)
         self._newest: list[Tensor] = []
+        self.parts = max(1, min(self.settings.split_batch_norm, recipe.training.batch_size // SMALLEST_PART))
+        for network in (self.encoder, self.twin):
+            keep_running_statistics_slow(network, self.parts)
 
     def step(self, views: Views) -> Losses:
         """Contrast the first view with the second and the queue; with `symmetric`, also the other way round."""
@@ -28,9 +38,8 @@ class MoCoV2(Method):
         return averaged(there, self._one_way(x_k, x_q)) if self.settings.symmetric else there
 
     def _one_way(self, x_q: Tensor, x_k: Tensor) -> Losses:
-        parts = min(self.settings.split_batch_norm, len(x_q) // 2)
-        q = self.represent(lambda x: forward_in_parts(self.query, x, parts), x_q)  # (B, K + C)
-        k = self.represent(lambda x: shuffled_forward(self.twin, x, parts), x_k)  # (B, K + C), without gradient
+        q = self.represent(lambda x: forward_in_parts(self.query, x, self.parts), x_q)  # (B, K + C)
+        k = self.represent(lambda x: shuffled_forward(self.twin, x, self.parts), x_k)  # (B, K + C), without gradient
         self._newest.append(k)
         return self.losses(info_nce(q, k, self.queue.vectors, self.objective.tau), q, k)
 

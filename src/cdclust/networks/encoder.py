@@ -119,6 +119,13 @@ def forward_in_parts(network: Callable[[Tensor], Tensor], images: Tensor, parts:
     return torch.cat([network(part) for part in images.tensor_split(parts)])
 
 
+def keep_running_statistics_slow(network: nn.Module, parts: int) -> None:
+    """Let `parts` updates a step move a network's running statistics as far as one of the whole batch would."""
+    for module in network.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.momentum is not None:
+            module.momentum = 1 - (1 - module.momentum) ** (1 / parts)
+
+
 @torch.no_grad()
 def shuffled_forward(network: Callable[[Tensor], Tensor], images: Tensor, parts: int) -> Tensor:
     """forward_in_parts in random order, so that no key shares its statistics' company with its query."""

@@ -1,5 +1,6 @@
 """Equation 6: the assignment of one view supervises the probability of the other."""
 
+import torch
 from torch import Tensor
 
 
@@ -14,6 +15,14 @@ def swapped_cross_entropy(
     """
     if reduction not in ("sum", "mean"):
         raise ValueError(f"reduction is {reduction!r}; it must be sum or mean")
-    log_p_q, log_p_k = (z_c_q / t).log_softmax(dim=1), (z_c_k / t).log_softmax(dim=1)
+    log_p_q, log_p_k = _log_p(z_c_q, t), _log_p(z_c_k, t)
     per_image = -0.5 * (codes_q * log_p_k + codes_k * log_p_q).sum(dim=1)
     return per_image.mean() / (z_c_q.shape[1] if reduction == "mean" else 1)
+
+
+def _log_p(z_c: Tensor, t: float) -> Tensor:
+    # The largest logit is taken off before dividing by t, which could overflow.
+    z_c = z_c if z_c.dtype == torch.float64 else z_c.float()
+    floor = torch.finfo(z_c.dtype).min
+    above = (z_c - z_c.detach().amax(dim=1, keepdim=True)).clamp(min=floor * min(1.0, t))
+    return (above / t).log_softmax(dim=1).clamp(min=floor)

@@ -35,7 +35,7 @@ def sinkhorn(
         domain = "linear" if 2.0 / epsilon <= -LINEAR_FLOOR else "log"
     scores = scores if scores.dtype == torch.float64 else scores.float()
     # One maximum for everybody. Each row's own would be another start, and so another result after 3 iterations.
-    scores = scores - all_max(scores.max(), group)
+    scores = (scores - all_max(scores.max(), group)).clamp_(min=torch.finfo(scores.dtype).min)
     return (_linear if domain == "linear" else _logarithmic)(scores, epsilon, iterations, group)
 
 

@@ -1,0 +1,132 @@
+"""What a trained method makes of the images, scored and written into the run folder."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save as to_safetensors
+
+from cdclust import run as runs
+from cdclust.data import ImageSet
+from cdclust.engine.assign import Assigned, assign_all
+from cdclust.engine.train import Listener, Progress
+from cdclust.evaluation.health import health, looks_collapsed
+from cdclust.evaluation.kmeans import centroids
+from cdclust.evaluation.metrics import scores
+from cdclust.jobs.setup import Bench
+from cdclust.methods import Method
+from cdclust.report.sheet import draw_sheet
+from cdclust.run import Run
+
+FOLLOWERS = ("twin.", "queue.", "recent.")  # what training needs and using the model does not
+
+
+def scorer(bench: Bench) -> Callable[[], dict[str, float]] | None:
+    """Scores of the method as it stands, or none without labels."""
+    scored = bench.material.scored
+    labels = None if scored is None else scored.image_labels
+    if scored is None or labels is None:
+        return None
+
+    def score() -> dict[str, float]:
+        settle(bench)
+        return _scores(_assign(bench, scored).clusters, labels)
+
+    return score
+
+
+def settle(bench: Bench) -> None:
+    """Give a plain pretext method its clusters: k-means on the features of the training images."""
+    method = bench.method
+    if not method.n_logits:
+        features = _assign(bench, bench.material.training).features
+        method.centroids.copy_(torch.from_numpy(centroids(features, method.n_clusters, bench.recipe.seed)))
+
+
+def write(run: Run, bench: Bench, progress: Progress, cautions: list[str]) -> None:
+    """Write what came out; metrics.json comes last and marks the run as finished."""
+    settle(bench)
+    save_weights(run, bench.method)
+    training = bench.material.training
+    assigned = _assign(bench, training)
+    run.write_text("assignments.csv", runs.as_csv(rows(training, assigned)))
+    run.write_array("embeddings.npy", training.spread(assigned.features, 0))
+    run.write("clusters.png", lambda file: draw_sheet(training.images, assigned).save(file, "PNG"))
+    found = health(assigned.clusters, assigned.probabilities, bench.recipe.n_clusters)
+    said = looks_collapsed(found)
+    batch = bench.recipe.training.batch_size
+    run.write_json(
+        "metrics.json",
+        {
+            **_final_scores(bench, assigned),
+            "n_images": training.n_total,
+            "n_unreadable": training.n_unreadable,
+            "n_clusters": bench.recipe.n_clusters,
+            "cluster_sizes": found.sizes.tolist(),
+            "confidence": round(found.confidence, 6),
+            "seconds": round(progress.seconds, 3),
+            "images_per_second": round(progress.step * batch / max(progress.seconds, 1e-9), 1),
+            "warnings": [*cautions, said] if said else cautions,
+            "notes": training.notes,
+            "protocol": _protocol(bench),
+        },
+    )
+
+
+def save_weights(run: Run, method: Method) -> None:
+    """model.safetensors: encoder, head, predictor or centroids; not twin or queue."""
+    state = {
+        name: value.contiguous().cpu() for name, value in method.state_dict().items() if not name.startswith(FOLLOWERS)
+    }
+    content = to_safetensors(state, metadata={"format": "cdclust-1"})
+    run.write("model.safetensors", lambda file: file.write(content))
+
+
+def rows(images: ImageSet, assigned: Assigned) -> Iterable[tuple[str, ...]]:
+    """Lines of assignments.csv: every image of the source, the unreadable ones with their reason alone."""
+    place = images.spread(np.arange(len(images)))
+    for row, key, status in zip(place.tolist(), images.keys, images.status, strict=True):
+        if row < 0:
+            yield key, "", "", "", "", status
+            continue
+        p, p2 = f"{assigned.probabilities[row]:.6f}", f"{assigned.second_probabilities[row]:.6f}"
+        yield key, str(assigned.clusters[row]), p, str(assigned.seconds[row]), p2, status
+
+
+def assigning(listener: Listener, images: ImageSet) -> Callable[[int], None]:
+    """Tells the listener how many images are assigned."""
+    return lambda done: listener.on_work("assigning images", done, len(images))
+
+
+def _assign(bench: Bench, images: ImageSet) -> Assigned:
+    return assign_all(bench.method, images.images, bench.views, bench.compute, assigning(bench.listener, images))
+
+
+def _scores(clusters: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:
+    return {name: round(value, 6) for name, value in scores(clusters, labels, ignore_unknown=True).items()}
+
+
+def _final_scores(bench: Bench, of_training: Assigned) -> dict[str, float]:
+    scored = bench.material.scored
+    if scored is None or scored.image_labels is None:
+        return {}
+    assigned = of_training if scored is bench.material.training else _assign(bench, scored)
+    return _scores(assigned.clusters, scored.image_labels)
+
+
+def _protocol(bench: Bench) -> dict[str, Any]:
+    recipe, training, scored = bench.recipe, bench.material.training, bench.material.scored
+    framework = recipe.method.framework
+    return {
+        "method": framework if recipe.head.split else f"{framework} without z_c, k-means on its features",
+        "trained_on": f"{training.name}: {training.split}",
+        "split": bench.material.protocol,
+        "n_scored": 0 if scored is None else len(scored),
+        "epoch": recipe.training.epochs,
+        "seed": recipe.seed,
+        "labels_used_for_selection": False,
+        "backbone_saw_labels": False,
+        "nmi_averaging": "arithmetic",
+    }
