@@ -138,6 +138,10 @@ def evaluate(
     from cdclust import console
     from cdclust.run import open_run
 
+    if source is None and (run / "summary.json").exists():
+        summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+        print(json.dumps(summary)) if as_json else console.show_summary(summary)
+        return
     opened = open_run(run)
     if source is None:
         metrics = opened.metrics()

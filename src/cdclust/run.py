@@ -56,7 +56,10 @@ class Run:
         """What the run measured at its end."""
         if not self.finished:
             raise UserError(f"{self.path} is not finished; go on with cdclust fit ... --out {self.path} --resume")
-        found: dict[str, Any] = json.loads(self.file("metrics.json").read_text(encoding="utf-8"))
+        try:
+            found: dict[str, Any] = json.loads(self.file("metrics.json").read_text(encoding="utf-8"))
+        except ValueError:
+            raise UserError(f"{self.file('metrics.json')} is damaged; remove it and go on with --resume") from None
         return found
 
     def log(self) -> list[dict[str, Any]]:
@@ -64,7 +67,10 @@ class Run:
         if not self.file("log.jsonl").exists():
             return []
         lines = self.file("log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        try:
+            return [json.loads(line) for line in lines if line.endswith("\n")]
+        except ValueError:
+            raise UserError(f"{self.file('log.jsonl')} is damaged; remove it and go on with --resume") from None
 
     def append_log(self, figures: dict[str, Any]) -> None:
         """Add a line to the log."""

@@ -84,7 +84,7 @@ def warnings(figures: dict[str, float], n_negatives: int, n_clusters: int) -> li
             "optimizer.warmup_epochs"
         )
     if "largest_share" in figures and (
-        figures["nonempty_clusters"] == 1 or figures["largest_share"] > max(0.9, 2 / n_clusters)
+        figures["nonempty_clusters"] == 1 or figures["largest_share"] > 0.9 + 0.1 / n_clusters
     ):
         found.append(
             f"{figures['largest_share']:.0%} of the images are in one cluster. Raise objective.alpha, lower "

@@ -73,9 +73,8 @@ def load_material(source: Any, recipe: Recipe, root: str | PathLike[str] | None 
         raise UserError(f"source: {training.name} has {len(training)} readable images; give at least two")
     test = recipe.data.test_split
     if test and test in splits and test != wanted:
-        scored = load_images(source, recipe, split=test, root=root, **options)
-        if scored.labels is not None:
-            return Material(training, scored, test)
+        if training.labels is not None:
+            return Material(training, load_images(source, recipe, split=test, root=root, **options), test)
     if training.labels is None:
         return Material(training, None, "none: no labels")
     return Material(training, training, wanted or "all images, the same as trained on")
