@@ -72,9 +72,8 @@ def load_material(source: Any, recipe: Recipe, root: str | PathLike[str] | None 
     if len(training) < 2:
         raise UserError(f"source: {training.name} has {len(training)} readable images; give at least two")
     test = recipe.data.test_split
-    if test and test in splits and test != wanted:
-        if training.labels is not None:
-            return Material(training, load_images(source, recipe, split=test, root=root, **options), test)
+    if test and test in splits and test != wanted and training.labels is not None:
+        return Material(training, load_images(source, recipe, split=test, root=root, **options), test)
     if training.labels is None:
         return Material(training, None, "none: no labels")
     return Material(training, training, wanted or "all images, the same as trained on")
