@@ -3,6 +3,7 @@ import torch
 
 from cdclust.engine.checkpoint import Checkpoints
 from cdclust.engine.compute import resolve_compute
+from cdclust.engine.feed import ImageFeed
 from cdclust.engine.interrupt import Interrupted, StopFlag
 from cdclust.engine.seeding import seed_clusters
 from cdclust.engine.train import Trainer
@@ -33,14 +34,15 @@ def trainer(small, images, tmp_path):
         (tmp_path / folder).mkdir(exist_ok=True)
         checkpoints = Checkpoints(tmp_path / folder / "checkpoint.pt", "mine", 1e9)
         method = build_network(recipe)
-        return Trainer(method, images, build_views(recipe), recipe, COMPUTE, stop or Silent(), checkpoints)
+        feed = ImageFeed(images, build_views(recipe), COMPUTE, recipe.training.channels_last)
+        return Trainer(method, feed, recipe, COMPUTE, stop or Silent(), checkpoints)
 
     return build
 
 
 def seeded(trainer: Trainer, images: torch.Tensor):
     chance = torch.Generator().manual_seed(0)
-    seed_clusters(trainer.method, images, trainer.views, COMPUTE, trainer.optimizer, chance)
+    seed_clusters(trainer.method, trainer.feed, trainer.optimizer, chance)
     return trainer.method
 
 

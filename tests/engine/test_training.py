@@ -6,6 +6,7 @@ from torch import nn
 
 from cdclust.engine.checkpoint import Checkpoints
 from cdclust.engine.compute import resolve_compute
+from cdclust.engine.feed import ImageFeed
 from cdclust.engine.interrupt import Interrupted, StopFlag
 from cdclust.engine.train import Trainer
 from cdclust.engine.watch import Diverged
@@ -50,7 +51,8 @@ def trainer(small, pictures, tmp_path):
         images = torch.from_numpy(pictures).permute(0, 3, 1, 2).contiguous()
         checkpoints = Checkpoints((folder or tmp_path) / "checkpoint.pt", "mine", every_seconds)
         compute = resolve_compute("cpu", "fp32")
-        return Trainer(method, images, build_views(recipe), recipe, compute, log or Log(), checkpoints, score)
+        feed = ImageFeed(images, build_views(recipe), compute, recipe.training.channels_last)
+        return Trainer(method, feed, recipe, compute, log or Log(), checkpoints, score)
 
     return build
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from cdclust.engine.compute import Compute
+from cdclust.engine.feed import Feed
+from cdclust.engine.order import in_turn
 from cdclust.methods import Method
-from cdclust.views.pair import ViewPair
 
 BATCH = 512
 
@@ -28,23 +27,16 @@ class Assigned:
 
 
 @torch.no_grad()
-def assign_all(
-    method: Method,
-    images: Tensor,
-    views: ViewPair,
-    compute: Compute,
-    tell: Callable[[int], None] | None = None,
-) -> Assigned:
-    """Assign clean images uint8 (N, channels, H, W) in eval mode; `tell` hears how many are done."""
+def assign_all(method: Method, feed: Feed, tell: Callable[[int], None] | None = None) -> Assigned:
+    """Assign everything in a feed, clean and in eval mode; `tell` hears how many are done."""
     method.eval()
     tables, features = [], []
-    for start in range(0, len(images), BATCH):
-        batch = views.clean(images[start : start + BATCH].to(compute.device))
-        assignment = method.assign(batch)
+    for rows in in_turn(torch.arange(len(feed)), BATCH):
+        assignment = method.assign(feed.clean(rows))
         tables.append(assignment.probabilities.cpu())
         features.append(assignment.features.cpu())
         if tell:
-            tell(min(start + BATCH, len(images)))
+            tell(int(rows[-1]) + 1)
     table = torch.cat(tables)
     top, places = (both.numpy() for both in table.topk(2, dim=1))
     return Assigned(places[:, 0], top[:, 0], places[:, 1], top[:, 1], torch.cat(features).numpy(), table.numpy())

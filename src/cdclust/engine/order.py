@@ -4,6 +4,7 @@ A step can therefore be repeated by itself. Resuming needs no generator's state,
 """
 
 import hashlib
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -18,6 +19,11 @@ def mix(*numbers: int | str) -> int:
 def generator(*numbers: int | str) -> torch.Generator:
     """A generator of its own, on the processor, seeded by `mix`."""
     return torch.Generator().manual_seed(mix(*numbers))
+
+
+def in_turn(rows: Tensor, size: int) -> Iterator[Tensor]:
+    """Rows as they are, `size` at a time."""
+    return (rows[at : at + size] for at in range(0, len(rows), size))
 
 
 def batches(n_images: int, batch_size: int, seed: int, epoch: int) -> list[Tensor]:

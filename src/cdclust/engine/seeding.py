@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from cdclust.engine.compute import Compute
+from cdclust.engine.feed import Feed
+from cdclust.engine.order import in_turn
 from cdclust.methods import Method
 from cdclust.objectives import balanced_codes, directions
-from cdclust.views.pair import ViewPair
 
 SAMPLE = 20_000  # images that z_c is seeded from
 BATCH = 512
@@ -17,9 +17,7 @@ FIRST_MOMENTS = {"momentum_buffer", "exp_avg", "momentum"}  # of SGD, AdamW and 
 @torch.no_grad()
 def seed_clusters(
     method: Method,
-    images: Tensor,
-    views: ViewPair,
-    compute: Compute,
+    feed: Feed,
     optimizer: Optimizer,
     generator: torch.Generator,
 ) -> float:
@@ -30,10 +28,10 @@ def seed_clusters(
     """
     method.eval()
     o, codes, value = method.objective, None, 0.0
-    sample = torch.randperm(len(images), generator=generator)[:SAMPLE]
+    sample = torch.randperm(len(feed), generator=generator)[:SAMPLE]
     # From the images on: what enters a later layer depends on the rows of those before it.
     for number, layers in enumerate(method.z_c_layers()):
-        features = _entering(number, method, images, sample, views, compute)
+        features = _entering(number, method, feed, sample)
         if codes is None:
             codes, values = balanced_codes(features, method.n_logits, o.epsilon, o.seeding_starts, generator)
             value = float(values.max())
@@ -45,9 +43,8 @@ def seed_clusters(
     return value
 
 
-def _entering(number: int, method: Method, images: Tensor, sample: Tensor, views: ViewPair, compute: Compute) -> Tensor:
-    batches = (images[sample[at : at + BATCH].to(images.device)] for at in range(0, len(sample), BATCH))
-    return torch.cat([method.before_z_c(views.clean(batch.to(compute.device)))[number].float() for batch in batches])
+def _entering(number: int, method: Method, feed: Feed, sample: Tensor) -> Tensor:
+    return torch.cat([method.before_z_c(feed.clean(rows))[number].float() for rows in in_turn(sample, BATCH)])
 
 
 def _set_rows(layer: nn.Linear, weight: Tensor, bias: Tensor, optimizer: Optimizer) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cdclust.engine.checkpoint import Checkpoints
 from cdclust.engine.compute import Compute
+from cdclust.engine.feed import Feed
 from cdclust.engine.interrupt import Interrupted, StopFlag
 from cdclust.engine.optim import build_optimizer, lr_factor
 from cdclust.engine.order import batches, generator, mix
@@ -18,7 +19,6 @@ from cdclust.engine.seeding import seed_clusters
 from cdclust.engine.watch import Watch, check_weights, warnings
 from cdclust.methods import Losses, Method
 from cdclust.recipe import Recipe
-from cdclust.views.pair import ViewPair
 
 CHECK_EVERY = 50  # steps between looks at the losses, each of which waits for the device
 
@@ -48,7 +48,7 @@ class Progress:
 
 
 class Trainer:
-    """Trains `method` on images uint8 (N, channels, H, W), from the last checkpoint where there is one.
+    """Trains `method` on what `feed` gives, from the last checkpoint where there is one.
 
     `score` is asked on clean images every `evaluate_every` epochs; what it answers is logged and never used.
     """
@@ -56,8 +56,7 @@ class Trainer:
     def __init__(
         self,
         method: Method,
-        images: Tensor,
-        views: ViewPair,
+        feed: Feed,
         recipe: Recipe,
         compute: Compute,
         listener: Listener,
@@ -65,13 +64,13 @@ class Trainer:
         score: Callable[[], dict[str, float]] | None = None,
     ) -> None:
         self.recipe, self.settings, self.compute = recipe, recipe.training, compute
-        self.steps_per_epoch = len(images) // self.settings.batch_size
+        self.steps_per_epoch = len(feed) // self.settings.batch_size
         self.total = self.steps_per_epoch * self.settings.epochs
         objective = recipe.objective
         seeds = recipe.head.split and objective.pretext > 0 and objective.seeding_starts > 0
         self.seeding_step = math.ceil(objective.pretext * self.total) if seeds else -1
         self.method = prepare(method, compute, self.settings.channels_last)
-        self.images, self.views = images.to(compute.device), views
+        self.feed = feed
         self.listener, self.checkpoints, self.score = listener, checkpoints, score
         self.optimizer = build_optimizer(recipe.optimizer, method)
         self.scaler = torch.amp.GradScaler(compute.device.type, enabled=compute.precision == "fp16")
@@ -86,7 +85,7 @@ class Trainer:
         self.listener.on_start(self.progress.step, self.total, self.steps_per_epoch)
         first, place = divmod(self.progress.step, self.steps_per_epoch)
         for epoch in range(first, self.settings.epochs):
-            order = batches(len(self.images), self.settings.batch_size, self.recipe.seed, epoch)
+            order = batches(len(self.feed), self.settings.batch_size, self.recipe.seed, epoch)
             for rows in order[place:]:
                 start = time.perf_counter()
                 if self.progress.step == self.seeding_step:
@@ -109,9 +108,7 @@ class Trainer:
         # All chance in a step comes from its number: views here, shuffles and dropout from the global generator.
         torch.manual_seed(mix(seed, "step", step))
         pretext = step < self.recipe.objective.pretext * self.total
-        views = self.views(self.images[rows.to(self.images.device)], generator(seed, "views", step), pretext)
-        if self.settings.channels_last:
-            views = views[0].to(memory_format=torch.channels_last), views[1].to(memory_format=torch.channels_last)
+        views = self.feed.views(rows, generator(seed, "views", step), pretext)
 
         self.method.progress = step / self.total
         for group in self.optimizer.param_groups:
@@ -133,7 +130,7 @@ class Trainer:
         self.watch.check(self.progress.step // self.steps_per_epoch, self.progress.step)
         check_weights(self.method, self.progress.step // self.steps_per_epoch)
         chance = generator(self.recipe.seed, "clusters")
-        seed_clusters(self.method, self.images, self.views, self.compute, self.optimizer, chance)
+        seed_clusters(self.method, self.feed, self.optimizer, chance)
 
     def _lr(self) -> float:
         settings = self.recipe.optimizer

@@ -44,8 +44,8 @@ def fit(
         return run
     run.write_json("environment.json", runs.environment(command or [], bench.recipe, str(compute.device)))
     recorder = Recorder(run, listener)
-    images, score = bench.material.training.images, results.scorer(bench)
-    trainer = Trainer(bench.method, images, bench.views, bench.recipe, compute, recorder, checkpoints, score)
+    score = results.scorer(bench)
+    trainer = Trainer(bench.method, bench.training, bench.recipe, compute, recorder, checkpoints, score)
     try:
         with stop_on_signals() as stop:
             progress = trainer.train(stop)

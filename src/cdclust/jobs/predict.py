@@ -14,6 +14,7 @@ from cdclust import run as runs
 from cdclust.data import ImageSet, available_splits
 from cdclust.engine.assign import Assigned, assign_all
 from cdclust.engine.compute import Compute
+from cdclust.engine.feed import ImageFeed
 from cdclust.engine.train import Listener, prepare
 from cdclust.errors import UsageError, UserError
 from cdclust.evaluation import metrics
@@ -35,8 +36,9 @@ class Model:
 
     def assign(self, images: ImageSet, listener: Listener | None = None) -> Assigned:
         """Assign images that `load` brought to this model's size."""
-        tell = results.assigning(listener, images) if listener else None
-        return assign_all(self.method, images.images, setup.build_views(self.recipe), self.compute, tell)
+        views, layout = setup.build_views(self.recipe), self.recipe.training.channels_last
+        feed = ImageFeed(images.images, views, self.compute, layout, keep=False)
+        return assign_all(self.method, feed, results.assigning(listener, len(images)) if listener else None)
 
     def load(self, source: Any, **options: Any) -> ImageSet:
         """The images of a source at this model's size."""

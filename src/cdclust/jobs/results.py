@@ -11,6 +11,7 @@ from safetensors.torch import save as to_safetensors
 from cdclust import run as runs
 from cdclust.data import ImageSet
 from cdclust.engine.assign import Assigned, assign_all
+from cdclust.engine.feed import Feed
 from cdclust.engine.train import Listener, Progress
 from cdclust.evaluation.health import health, looks_collapsed
 from cdclust.evaluation.kmeans import centroids
@@ -25,14 +26,14 @@ FOLLOWERS = ("twin.", "queue.", "recent.")  # what training needs and using the 
 
 def scorer(bench: Bench) -> Callable[[], dict[str, float]] | None:
     """Scores of the method as it stands, or none without labels."""
-    scored = bench.material.scored
-    labels = None if scored is None else scored.image_labels
-    if scored is None or labels is None:
+    there, feed = bench.material.scored, bench.scored
+    labels = None if there is None else there.image_labels
+    if feed is None or labels is None:
         return None
 
     def score() -> dict[str, float]:
         settle(bench)
-        return _scores(_assign(bench, scored).clusters, labels)
+        return _scores(_assign(bench, feed).clusters, labels)
 
     return score
 
@@ -41,7 +42,7 @@ def settle(bench: Bench) -> None:
     """Give a plain pretext method its clusters: k-means on the features of the training images."""
     method = bench.method
     if not method.n_logits:
-        features = _assign(bench, bench.material.training).features
+        features = _assign(bench, bench.training).features
         method.centroids.copy_(torch.from_numpy(centroids(features, method.n_clusters, bench.recipe.seed)))
 
 
@@ -50,7 +51,7 @@ def write(run: Run, bench: Bench, progress: Progress, cautions: list[str]) -> No
     settle(bench)
     save_weights(run, bench.method)
     training = bench.material.training
-    assigned = _assign(bench, training)
+    assigned = _assign(bench, bench.training)
     run.write_text("assignments.csv", runs.as_csv(rows(training, assigned)))
     run.write_array("embeddings.npy", training.spread(assigned.features, 0))
     run.write("clusters.png", lambda file: draw_sheet(training.images, assigned).save(file, "PNG"))
@@ -95,13 +96,13 @@ def rows(images: ImageSet, assigned: Assigned) -> Iterable[tuple[str, ...]]:
         yield key, str(assigned.clusters[row]), p, str(assigned.seconds[row]), p2, status
 
 
-def assigning(listener: Listener, images: ImageSet) -> Callable[[int], None]:
+def assigning(listener: Listener, total: int) -> Callable[[int], None]:
     """Tells the listener how many images are assigned."""
-    return lambda done: listener.on_work("assigning images", done, len(images))
+    return lambda done: listener.on_work("assigning images", done, total)
 
 
-def _assign(bench: Bench, images: ImageSet) -> Assigned:
-    return assign_all(bench.method, images.images, bench.views, bench.compute, assigning(bench.listener, images))
+def _assign(bench: Bench, feed: Feed) -> Assigned:
+    return assign_all(bench.method, feed, assigning(bench.listener, len(feed)))
 
 
 def _scores(clusters: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:
@@ -109,11 +110,11 @@ def _scores(clusters: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str,
 
 
 def _final_scores(bench: Bench, of_training: Assigned) -> dict[str, float]:
-    scored = bench.material.scored
-    if scored is None or scored.image_labels is None:
+    there, feed = bench.material.scored, bench.scored
+    if there is None or feed is None or there.image_labels is None:
         return {}
-    assigned = of_training if scored is bench.material.training else _assign(bench, scored)
-    return _scores(assigned.clusters, scored.image_labels)
+    assigned = of_training if feed is bench.training else _assign(bench, feed)
+    return _scores(assigned.clusters, there.image_labels)
 
 
 def _protocol(bench: Bench) -> dict[str, Any]:

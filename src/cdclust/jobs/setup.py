@@ -14,6 +14,7 @@ from torch import Tensor
 
 from cdclust.data import ImageSet, available_splits, load_source
 from cdclust.engine.compute import Compute
+from cdclust.engine.feed import Feed, ImageFeed
 from cdclust.engine.order import mix
 from cdclust.engine.train import Listener
 from cdclust.errors import UsageError, UserError
@@ -40,7 +41,8 @@ class Bench:
 
     recipe: Recipe  # with nothing left open
     material: Material
-    views: ViewPair
+    training: Feed
+    scored: Feed | None
     method: Method
     compute: Compute
     listener: Listener
@@ -57,7 +59,13 @@ def build(
     """Read the images and build what trains on them; whatever can be known wrong is refused here."""
     material = load_material(source, recipe, labels=labels, root=root, progress=reading(listener))
     recipe = complete(recipe, material.training, compute)
-    return Bench(recipe, material, build_views(recipe), build_network(recipe), compute, listener)
+    views, there = build_views(recipe), material.scored
+    training = ImageFeed(material.training.images, views, compute, recipe.training.channels_last)
+    if there is None or there is material.training:
+        scored = None if there is None else training
+    else:
+        scored = ImageFeed(there.images, views, compute, recipe.training.channels_last, keep=False)
+    return Bench(recipe, material, training, scored, build_network(recipe), compute, listener)
 
 
 def reading(listener: Listener) -> Callable[[int, int], None]:
