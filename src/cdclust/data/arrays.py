@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import interpolate
 
 from cdclust.data.imageset import OK, UNKNOWN, ImageSet, IndexKeys, check_memory, encode_labels
+from cdclust.data.resize import square
 from cdclust.data.stream import ImageStream, digest
 from cdclust.errors import UserError
 
@@ -229,15 +229,6 @@ def _range(array: Array, name: str) -> tuple[float, float]:
         lows.append(low)
         highs.append(high)
     return min(lows), max(highs)
-
-
-def square(images: Tensor, size: int) -> Tensor:
-    """The centre square of uint8 (N, C, H, W), resized with antialiasing to (N, C, size, size)."""
-    h, w = images.shape[-2:]
-    side = min(h, w)
-    top, left = (h - side) // 2, (w - side) // 2
-    images = images[..., top : top + side, left : left + side]
-    return images if side == size else interpolate(images, (size, size), mode="bilinear", antialias=True)
 
 
 def choose_splits(split: str | None, available: Iterable[str], name: str) -> list[str]:

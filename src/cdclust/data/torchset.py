@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from cdclust.data.arrays import as_array, channels_first, pixel_scale, square
-from cdclust.data.decode import Unreadable, to_rgb
+from cdclust.data.arrays import as_array, channels_first, pixel_scale
+from cdclust.data.decode import Unreadable, to_pixels
 from cdclust.data.imageset import (
     OK,
     ImageSet,
@@ -23,6 +23,7 @@ from cdclust.data.imageset import (
     refuse_if_mostly_bad,
     refuse_if_strict,
 )
+from cdclust.data.resize import square
 from cdclust.data.stream import ImageStream, digest
 from cdclust.errors import UserError
 
@@ -169,7 +170,7 @@ def _image_and_label(item: Any) -> tuple[Any, Any]:
 def _pixels(image: Any, size: int | None, name: str) -> Tensor:
     """One image as uint8 (C, H, W)."""
     if isinstance(image, Image.Image):
-        return torch.from_numpy(np.array(to_rgb(image, size)).transpose(2, 0, 1))
+        return torch.from_numpy(to_pixels(image, size))
     array = as_array(image) if isinstance(image, Tensor) else np.asarray(image)
     batch = channels_first(array[None], name)
     scale, _ = pixel_scale(batch, name)
