@@ -7,6 +7,7 @@ from PIL import Image
 
 from cdclust.data import files as files_module
 from cdclust.data import list_source, load_source
+from cdclust.data import stream as stream_module
 from cdclust.data.decode import Unreadable, decode
 from cdclust.errors import UserError
 
@@ -294,7 +295,7 @@ def test_the_order_does_not_depend_on_which_thread_is_first(tmp_path, monkeypatc
             first.set()
         return real(path, size)
 
-    monkeypatch.setattr(files_module.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(stream_module, "n_cores", lambda: 4)
     monkeypatch.setattr(files_module, "decode", slow_start)
     assert load_source(tmp_path, size=4).images[:, 0, 0, 0].tolist() == [10 * i for i in range(20)]
 

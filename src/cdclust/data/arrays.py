@@ -1,9 +1,10 @@
-"""Arrays of images, in memory and in .npy and .npz files, as one uint8 tensor (N, C, H, W)."""
+"""Arrays of images, in memory or mapped from a file, as one uint8 tensor (N, C, H, W) or image by image."""
 
 from __future__ import annotations
 
-import zipfile
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,39 +12,107 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import interpolate
 
 from cdclust.data.imageset import OK, UNKNOWN, ImageSet, IndexKeys, check_memory, encode_labels
+from cdclust.data.resize import square
+from cdclust.data.stream import ImageStream, digest
 from cdclust.errors import UserError
 
 CHUNK = 2048  # images converted at a time, so that a conversion costs little memory beside its result
+FINGERPRINT_IMAGES = 256  # of an array too large to be read for it
 SHAPES = "(N, H, W), (N, H, W, 1 or 3) or (N, 1 or 3, H, W)"
-IMAGE_KEYS = ("x", "images", "X", "data", "arr_0")  # in an .npz without splits
-LABEL_KEYS = ("y", "labels")
 
 Array = NDArray[Any]
 Part = tuple[str, Array, Any]  # split, images, labels or None
 
 
-def image_set_from_parts(
-    name: str,
-    parts: Sequence[Part],
-    *,
-    size: int | None,
-    max_bytes: int | None = None,
-    class_names: list[str] | None = None,
-) -> ImageSet:
-    """The splits of one source as one set; where a split has no labels its images get -1."""
-    images, notes = to_tensor([x for _, x, _ in parts], name, size=size, max_bytes=max_bytes)
+@dataclass
+class ArrayParts:
+    """Arrays of images, in memory or mapped from files; several may belong to one split."""
+
+    name: str
+    parts: Sequence[Part]
+    class_names: list[str] | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def split(self) -> str:
+        """The splits, joined by +."""
+        return "+".join(dict.fromkeys(s for s, _, _ in self.parts))
+
+    def encoded_labels(self) -> tuple[NDArray[np.int64] | None, list[str] | None, list[str]]:
+        """Labels, class names and notes; where a split has no labels its images get -1."""
+        if all(y is None for _, _, y in self.parts):
+            return None, self.class_names, []
+        labels, names, notes = encode_labels(_joined_labels(self.parts, self.name), self.name)
+        return labels, self.class_names or names, notes
+
+
+def load_parts(source: ArrayParts, *, size: int | None, max_bytes: int | None = None) -> ImageSet:
+    """The parts as one set."""
+    images, notes = to_tensor([x for _, x, _ in source.parts], source.name, size=size, max_bytes=max_bytes)
     n = len(images)
     if n == 0:
-        raise UserError(f"source: {name} holds no images; give at least one")
-    labels = None
-    if any(y is not None for _, _, y in parts):
-        labels, names, more = encode_labels(_joined_labels(parts, name), name)
-        class_names, notes = class_names or names, notes + more
-    split = "+".join(s for s, _, _ in parts)
-    return ImageSet(name, images, IndexKeys(n), [OK] * n, np.arange(n), labels, class_names, split, notes)
+        raise _no_images(source.name)
+    labels, names, more = source.encoded_labels()
+    notes = [*source.notes, *notes, *more]
+    return ImageSet(source.name, images, IndexKeys(n), [OK] * n, np.arange(n), labels, names, source.split, notes)
+
+
+def _no_images(name: str) -> UserError:
+    return UserError(f"source: {name} holds no images; give at least one")
+
+
+class ArrayStream(ImageStream):
+    """Arrays one image at a time, grey ones in RGB."""
+
+    def __init__(self, source: ArrayParts) -> None:
+        self._arrays = common_shape([x for _, x, _ in source.parts], source.name)
+        self._starts = np.cumsum([0, *(len(a) for a in self._arrays)]).tolist()
+        n = self._starts[-1]
+        if n == 0:
+            raise _no_images(source.name)
+        self._scales, notes = pixel_scales(self._arrays, source.name)
+        labels, names, more = source.encoded_labels()
+        super().__init__(
+            source.name,
+            IndexKeys(n),
+            labels=labels,
+            class_names=names,
+            split=source.split,
+            notes=[*source.notes, *notes, *more],
+        )
+
+    def read(self, row: int, size: int | None) -> NDArray[np.uint8]:
+        """One image of its array, as `load_parts` would give it."""
+        part = bisect_right(self._starts, row) - 1
+        image = self._arrays[part][row - self._starts[part]]
+        pixels = _eight_bits(image[None], self._scales[part])
+        whole: NDArray[np.uint8] = (square(pixels, size) if size else pixels)[0].expand(3, -1, -1).numpy()
+        return whole
+
+    def fingerprint(self) -> str:
+        """Every byte of what is in memory; of what is mapped, the file's size and time and a sample of its images."""
+        found: list[object] = [self.split]
+        for array in self._arrays:
+            found += [array.shape, array.dtype.str]
+            mapped = _file_of(array)
+            if mapped is not None:
+                info = mapped.stat()
+                found += [info.st_size, info.st_mtime_ns]
+            every = 1 if mapped is None else max(1, len(array) // FINGERPRINT_IMAGES)
+            found += [image.tobytes() for image in array[::every]]
+        return digest(found)
+
+
+def _file_of(array: Array) -> Path | None:
+    """The file an array is mapped from, also where it is a view of such an array."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap) and base.filename is not None and Path(base.filename).is_file():
+            return Path(base.filename)
+        base = base.base
+    return None
 
 
 def _joined_labels(parts: Sequence[Part], name: str) -> Array:
@@ -63,27 +132,42 @@ def to_tensor(
 
     With `size` the short side is resized to it, with antialiasing, and the centre is kept.
     """
+    arrays = common_shape(arrays, name)
+    n, (c, h, w) = sum(len(a) for a in arrays), arrays[0].shape[1:]
+    shape = (c, size, size) if size else (c, h, w)
+    check_memory(n, shape, name, max_bytes)
+    out = torch.empty((n, *shape), dtype=torch.uint8)
+    scales, notes = pixel_scales(arrays, name)
+    start = 0
+    for array, scale in zip(arrays, scales, strict=True):
+        for i in range(0, len(array), CHUNK):
+            pixels = _eight_bits(array[i : i + CHUNK], scale)
+            out[start : start + len(pixels)] = square(pixels, size) if size else pixels
+            start += len(pixels)
+    return out, notes
+
+
+def common_shape(arrays: Sequence[Array], name: str) -> list[Array]:
+    """Views of the arrays as (N, C, H, W), all of one image shape."""
     arrays = [channels_first(a, name) for a in arrays]
     shapes = {a.shape[1:] for a in arrays}
     if len(shapes) > 1:
         raise UserError(f"source: the splits of {name} differ in shape, {sorted(shapes)}; use them one by one")
-    n, (c, h, w) = sum(len(a) for a in arrays), shapes.pop()
-    if n and not (h and w):
+    _, h, w = shapes.pop()
+    if any(len(a) for a in arrays) and not (h and w):
         raise UserError(f"source: the images of {name} have the size {h} x {w}; they need at least one pixel")
-    shape = (c, size, size) if size else (c, h, w)
-    check_memory(n, shape, name, max_bytes)
-    out = torch.empty((n, *shape), dtype=torch.uint8)
-    notes, start = [], 0
-    for array in arrays:
-        scale, note = pixel_scale(array, name)
-        notes += [note] if note and note not in notes else []
-        for i in range(0, len(array), CHUNK):
-            chunk = array[i : i + CHUNK]
-            pixels = chunk if scale == 1 and chunk.dtype == np.uint8 else np.rint(chunk * np.float32(scale))
-            tensor = torch.from_numpy(np.array(pixels, dtype=np.uint8, order="C"))
-            out[start : start + len(chunk)] = square(tensor, size) if size else tensor
-            start += len(chunk)
-    return out, notes
+    return arrays
+
+
+def pixel_scales(arrays: Sequence[Array], name: str) -> tuple[list[float], list[str]]:
+    """What to multiply each array with to get 0 to 255, and what is said about it, once."""
+    found = [pixel_scale(array, name) for array in arrays]
+    return [scale for scale, _ in found], list(dict.fromkeys(note for _, note in found if note))
+
+
+def _eight_bits(images: Array, scale: float) -> Tensor:
+    pixels = images if scale == 1 and images.dtype == np.uint8 else np.rint(images * np.float32(scale))
+    return torch.from_numpy(np.array(pixels, dtype=np.uint8, order="C"))
 
 
 def as_array(tensor: Tensor) -> Array:
@@ -145,72 +229,6 @@ def _range(array: Array, name: str) -> tuple[float, float]:
         lows.append(low)
         highs.append(high)
     return min(lows), max(highs)
-
-
-def square(images: Tensor, size: int) -> Tensor:
-    """The centre square of uint8 (N, C, H, W), resized with antialiasing to (N, C, size, size)."""
-    h, w = images.shape[-2:]
-    side = min(h, w)
-    top, left = (h - side) // 2, (w - side) // 2
-    images = images[..., top : top + side, left : left + side]
-    return images if side == size else interpolate(images, (size, size), mode="bilinear", antialias=True)
-
-
-def load_array_file(
-    path: Path, *, split: str | None, labels: str | None, size: int | None, max_bytes: int | None
-) -> ImageSet:
-    """A .npy file (never more than a chunk of it in memory beside the result) or an .npz file."""
-    name = path.name
-    try:
-        if path.suffix.lower() == ".npy":
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-            parts: list[Part] = [("all", array, None)]
-            choose_splits(split, [], name)
-            if labels is not None:
-                raise UserError(f"labels: {labels!r}, but {name} holds images alone; use .npz with x and y")
-            class_names = None
-        else:
-            with np.load(path, allow_pickle=False) as file:
-                parts, class_names = npz_parts(file, name, split=split, labels=labels)
-    except (ValueError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, NotImplementedError) as e:
-        reason = (
-            "it holds pickled objects"
-            if "allow_pickle" in str(e) or "Python objects" in str(e)
-            else str(e) or type(e).__name__
-        )
-        raise UserError(f"source: {path} cannot be read: {reason}; save it again with numpy.save or savez") from e
-    return image_set_from_parts(name, parts, size=size, max_bytes=max_bytes, class_names=class_names)
-
-
-def npz_parts(
-    file: Any, name: str, *, split: str | None, labels: str | None = None, label_stem: str = "y"
-) -> tuple[list[Part], list[str] | None]:
-    """The arrays of an .npz: x_train, y_train, x_test, y_test; or x and y; or images and labels; or one array.
-
-    `label_stem` picks among several labels (y, y_coarse), `labels` names the array of labels outright.
-    """
-    keys = list(file.files)
-    class_names = [str(c) for c in file["class_names"]] if "class_names" in keys else None
-    splits = [k.removeprefix("x_") for k in keys if k.startswith("x_")]
-    if splits:
-        chosen = choose_splits(split, splits, name)
-        stem = labels or label_stem
-        if labels is not None and not any(f"{labels}_{s}" in keys for s in chosen):
-            raise UserError(f"labels: {name} has no {labels}_{chosen[0]}; its arrays are {', '.join(keys)}")
-        return [
-            (s, file[f"x_{s}"], file[f"{stem}_{s}"] if f"{stem}_{s}" in keys else None) for s in chosen
-        ], class_names
-    choose_splits(split, [], name)
-    found = [k for k in IMAGE_KEYS if k in keys] or (keys if len(keys) == 1 else [])
-    if not found:
-        raise UserError(
-            f"source: {name} has the arrays {', '.join(keys) or '(none)'}; call the images x_train and x_test, "
-            "or x, or images"
-        )
-    if labels is not None and labels not in keys:
-        raise UserError(f"labels: {name} has no array {labels!r}; its arrays are {', '.join(keys)}")
-    label_keys = [labels] if labels else [k for k in LABEL_KEYS if k in keys]
-    return [("all", file[found[0]], file[label_keys[0]] if label_keys else None)], class_names
 
 
 def choose_splits(split: str | None, available: Iterable[str], name: str) -> list[str]:

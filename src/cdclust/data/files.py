@@ -1,41 +1,27 @@
-"""Image files: found in folders and manifests as a list, then decoded together.
-
-The list alone is cheap; what has to run in constant memory can walk it instead of calling `decode_files`.
-"""
+"""Image files: found in folders and manifests as a list, then decoded together or one by one."""
 
 # ruff: noqa: PTH116, PTH118, PTH122, PTH206
 # Paths are strings here: there may be millions of them, and a Path is many times the size of a string.
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from cdclust.data.arrays import choose_splits
 from cdclust.data.decode import Unreadable, decode, extensions, upright_size
-from cdclust.data.imageset import (
-    OK,
-    UNKNOWN,
-    ImageSet,
-    Progress,
-    check_memory,
-    refuse_if_mostly_bad,
-)
+from cdclust.data.imageset import UNKNOWN, ImageSet, Progress
+from cdclust.data.stream import ImageStream, digest, in_threads, load_stream, n_cores
 from cdclust.errors import UserError
 
 T = TypeVar("T")
 SPLITS = ("train", "val", "valid", "validation", "test", "unlabeled", "unlabelled")
-AHEAD = 256  # images decoded ahead of the one that is stored
 
 
 @dataclass
@@ -141,53 +127,56 @@ def _others(notes: list[str]) -> str:
     return f" ({'; '.join(notes)})" if notes else ""
 
 
+class FileStream(ImageStream):
+    """Image files, each decoded when it is asked for."""
+
+    def __init__(self, files: FileList) -> None:
+        super().__init__(
+            files.name,
+            files.keys,
+            labels=files.labels,
+            class_names=files.class_names,
+            split=files.split,
+            notes=files.notes,
+        )
+        self._paths = files.paths
+
+    def read(self, row: int, size: int | None) -> NDArray[np.uint8]:
+        """The file as it is now; a file that has gone is `Unreadable`."""
+        return decode(self._paths[row], size)
+
+    def fingerprint(self) -> str:
+        """Keys, sizes and times of the files, none of which is opened."""
+        return digest(part for key, path in zip(self.keys, self._paths, strict=True) for part in (key, _state(path)))
+
+
+def _state(path: str) -> str:
+    try:
+        info = os.stat(path)
+    except (OSError, ValueError):
+        return "missing"
+    return f"{info.st_size} {info.st_mtime_ns}"
+
+
 def decode_files(
     files: FileList,
     size: int | None,
     *,
     max_bytes: int | None = None,
     progress: Progress | None = None,
+    strict: bool = False,
 ) -> ImageSet:
     """All files of the list as squares of `size` in one tensor; without `size` they must be of one size already."""
-    n = len(files)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's, one an image; what matters becomes a status
-        height, width = (size, size) if size else _common_size(files)
-        check_memory(n, (3, height, width), files.name, max_bytes)
-        images = torch.empty((n, 3, height, width), dtype=torch.uint8)
-        status = [OK] * n
-        rows: list[int] = []
-        for i, result in enumerate(_in_threads(lambda p: decode(p, size), files.paths)):
-            if isinstance(result, Unreadable):
-                status[i] = f"unreadable: {result}"
-            elif result.shape != (3, height, width):
-                status[i] = "unreadable: its pixels do not have the size in its header"
-            else:
-                images[len(rows)] = torch.from_numpy(result)
-                rows.append(i)
-            if progress:
-                progress(i + 1, n)
-    refuse_if_mostly_bad(status, files.keys, files.name)
-    return from_files(files, images[: len(rows)], status, rows)
-
-
-def from_files(files: FileList, images: Tensor, status: list[str], rows: list[int]) -> ImageSet:
-    """The set that decoding a list has given."""
-    return ImageSet(
-        files.name,
-        images,
-        files.keys,
-        status,
-        np.array(rows, dtype=np.int64),
-        files.labels,
-        files.class_names,
-        files.split,
-        list(files.notes),
+    height, width = (size, size) if size else _common_size(files)
+    return load_stream(
+        FileStream(files), size, shape=(3, height, width), max_bytes=max_bytes, progress=progress, strict=strict
     )
 
 
 def _common_size(files: FileList) -> tuple[int, int]:
-    found = Counter(s for s in _in_threads(upright_size, files.paths) if not isinstance(s, Unreadable))
+    found = Counter(
+        s for s in in_threads(_guarded(upright_size), files.paths, n_cores()) if not isinstance(s, Unreadable)
+    )
     if len(found) > 1:
         some = ", ".join(f"{h} x {w}" for (h, w), _ in found.most_common(3))
         raise UserError(
@@ -197,15 +186,11 @@ def _common_size(files: FileList) -> tuple[int, int]:
     return next(iter(found), (1, 1))
 
 
-def _in_threads(work: Callable[[str], T], paths: Sequence[str]) -> Iterator[T | Unreadable]:
-    """Results in order, a bounded number ahead; a damaged image gives its reason."""
-
+def _guarded(work: Callable[[str], T]) -> Callable[[str], T | Unreadable]:
     def guarded(path: str) -> T | Unreadable:
         try:
             return work(path)
         except Unreadable as reason:
             return reason
 
-    with ThreadPoolExecutor(max_workers=min(16, os.cpu_count() or 1)) as pool:
-        for start in range(0, len(paths), AHEAD):
-            yield from pool.map(guarded, paths[start : start + AHEAD])
+    return guarded

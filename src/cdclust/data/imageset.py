@@ -114,14 +114,27 @@ def encode_labels(values: ArrayLike, name: str) -> tuple[NDArray[np.int64], list
 
 def check_memory(n: int, shape: tuple[int, ...], name: str, max_bytes: int | None) -> None:
     """Refuse, before anything is read, a set that would not fit; `max_bytes` None is half the machine's memory."""
-    if max_bytes is None:
-        max_bytes = int(MEMORY_SHARE * _memory())
+    max_bytes = memory_bound(max_bytes)
     need = n * int(np.prod(shape))
     if need > max_bytes:
         raise UserError(
             f"size: {n:,} images of {name} at {shape[-2]} x {shape[-1]} need {need / 2**30:,.1f} GiB of memory "
             f"and {max_bytes / 2**30:,.1f} GiB may be used; give a smaller size or fewer images"
         )
+
+
+def check_bytes(need: int, name: str, max_bytes: int | None) -> None:
+    """Refuse what says of itself that it is larger than the memory that may be used."""
+    if need > memory_bound(max_bytes):
+        raise UserError(
+            f"source: {name} needs {need / 2**30:,.1f} GiB of memory and {memory_bound(max_bytes) / 2**30:,.1f} GiB "
+            "may be used; save it uncompressed, with numpy.save or savez"
+        )
+
+
+def memory_bound(max_bytes: int | None) -> int:
+    """How much memory one set may use."""
+    return int(MEMORY_SHARE * _memory()) if max_bytes is None else max_bytes
 
 
 def _memory() -> int:
@@ -134,7 +147,19 @@ def refuse_if_mostly_bad(status: Sequence[str], keys: Sequence[str], name: str) 
     """More than half unreadable is a wrong source, not bad luck."""
     bad = [i for i, s in enumerate(status) if s != OK]
     if 2 * len(bad) > len(status):
-        raise UserError(
-            f"source: {len(bad):,} of the {len(status):,} images of {name} cannot be read "
-            f"(the first: {keys[bad[0]]!r}, {status[bad[0]]}); give the folder that holds the images, or mend them"
-        )
+        raise too_many_bad(len(bad), len(status), keys[bad[0]], status[bad[0]], name)
+
+
+def too_many_bad(n_bad: int, n: int, key: str, status: str, name: str) -> UserError:
+    """What is said of a source that is mostly unreadable, with one image as an example."""
+    return UserError(
+        f"source: {n_bad:,} of the {n:,} images of {name} cannot be read (for instance {key!r}, {status}); "
+        "give the folder that holds the images, or mend them"
+    )
+
+
+def refuse_if_strict(strict: bool, key: str, status: str, name: str) -> None:
+    """With `strict` the first bad image is fatal."""
+    if strict and status != OK:
+        reason = status.removeprefix("unreadable: ")
+        raise UserError(f"source: {key!r} of {name} cannot be read ({reason}); mend or remove it, or leave strict out")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cdclust.data.arrays import choose_splits, image_set_from_parts
-from cdclust.data.files import FileList, decode_files, encode_folders, list_folder
-from cdclust.data.imageset import ImageSet, Progress
+from cdclust.data.arrays import ArrayParts, choose_splits
+from cdclust.data.files import FileList, encode_folders, list_folder
 from cdclust.data.official import official_parts
 from cdclust.errors import UserError
 
@@ -22,38 +21,29 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     return Path(root or os.environ.get("CDCLUST_DATA") or "~/.cache/cdclust").expanduser()
 
 
-def load_named(
-    text: str,
-    *,
-    split: str | None = None,
-    root: str | os.PathLike[str] | None = None,
-    size: int | None = None,
-    max_bytes: int | None = None,
-    progress: Progress | None = None,
-) -> ImageSet:
+def open_named(
+    text: str, *, split: str | None = None, root: str | os.PathLike[str] | None = None
+) -> FileList | ArrayParts:
     """The data set called `text`; an ImageNet may carry a list of classes, `imagenet:classes.txt`."""
     name, _, class_list = text.partition(":")
     if name in IMAGENETS:
-        files = list_imagenet(name, class_list, data_root(root), split)
-        return decode_files(files, size, max_bytes=max_bytes, progress=progress)
+        return list_imagenet(name, class_list, data_root(root), split)
     if class_list:
         raise UserError(f"source: {text!r}: only an ImageNet takes a list of classes; say {name}")
     if name == "digits":
-        return digits(split, size)
+        return digits(split)
     base = name.removesuffix("-20")
-    parts, names = official_parts(base, data_root(root), coarse=base != name, split=split)
-    return image_set_from_parts(name, parts, size=size, max_bytes=max_bytes, class_names=names)
+    return ArrayParts(name, *official_parts(base, data_root(root), coarse=base != name, split=split))
 
 
-def digits(split: str | None, size: int | None) -> ImageSet:
+def digits(split: str | None) -> ArrayParts:
     """scikit-learn's 1,797 handwritten digits, 8 x 8, their 17 grey levels spread over 0..255."""
     from sklearn.datasets import load_digits
 
     choose_splits(split, [], "digits")
     pixels, labels = load_digits(return_X_y=True)
     images = np.rint(pixels.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
-    names = [str(d) for d in range(10)]
-    return image_set_from_parts("digits", [("all", images, labels)], size=size, class_names=names)
+    return ArrayParts("digits", [("all", images, labels)], [str(d) for d in range(10)])
 
 
 def list_imagenet(name: str, class_list: str, root: Path, split: str | None) -> FileList:

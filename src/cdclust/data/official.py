@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cdclust.data.arrays import Array, Part, choose_splits, npz_parts
+from cdclust.data.arrayfiles import DAMAGED, NpzFile, npz_parts
+from cdclust.data.arrays import Array, Part, choose_splits
 from cdclust.errors import UserError
 
 
@@ -79,13 +80,13 @@ def official_parts(base: str, root: Path, *, coarse: bool, split: str | None) ->
         return _cifar_pickled(base, root / files.pickled, coarse, split)
     path = root / f"{base}.npz"
     try:
-        with np.load(path, allow_pickle=False) as file:
-            stem = "y_coarse" if coarse else "y"
-            parts, names = npz_parts(file, path.name, split=split, label_stem=stem)
-            named = "coarse_names" if coarse else "fine_names"
-            names = [str(n) for n in file[named]] if named in file.files else names
-            names = CIFAR10_NAMES if base == "cifar10" and names is None else names
-    except (ValueError, OSError, EOFError) as e:
+        file = NpzFile(path)
+        stem = "y_coarse" if coarse else "y"
+        parts, names = npz_parts(file, path.name, split=split, label_stem=stem)
+        named = "coarse_names" if coarse else "fine_names"
+        names = [str(n) for n in file[named]] if named in file.files else names
+        names = CIFAR10_NAMES if base == "cifar10" and names is None else names
+    except DAMAGED as e:
         raise UserError(f"source: {path} cannot be read: {e}; put the official files there instead") from e
     if coarse and all(y is None for _, _, y in parts):
         raise UserError(f"source: {path} has no coarse labels; add y_coarse_train and y_coarse_test")
@@ -147,9 +148,9 @@ def _cifar_binary(base: str, folder: Path, coarse: bool, split: str | None) -> t
     column = 0 if base == "cifar10" or coarse else 1
     parts: list[Part] = []
     for s in choose_splits(split, OFFICIAL[base].files, base):
-        batches = [_records(folder / f, n_labels + 3072) for f in OFFICIAL[base].files[s]]
-        data = batches[0] if len(batches) == 1 else np.concatenate(batches)
-        parts.append((s, data[:, n_labels:].reshape(-1, 3, 32, 32), data[:, column]))
+        for file in OFFICIAL[base].files[s]:
+            data = _records(folder / file, n_labels + 3072)
+            parts.append((s, data[:, n_labels:].reshape(-1, 3, 32, 32), data[:, column]))
     kind = base if base == "cifar10" else "coarse" if coarse else "fine"
     return parts, _names(folder / LABEL_NAMES[kind])
 
