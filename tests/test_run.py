@@ -141,14 +141,17 @@ HOSTILE = ['a"b.png', "a,b.png", "two\nlines.png", "back\rward.png", "=cmd()", "
 def test_hostile_names_survive_the_csv():
     n = len(HOSTILE)
     rows = [(name, str(i), "0.5", "0", "0.25", "ok") for i, name in enumerate(HOSTILE)]
-    read = list(csv.DictReader(io.StringIO(runs.as_csv(rows), newline="")))
+    file = io.BytesIO()
+    runs.write_csv(file, rows)
+    read = list(csv.DictReader(io.StringIO(file.getvalue().decode(), newline="")))
     assert [row["image"] for row in read] == HOSTILE
     assert [row["cluster"] for row in read] == [str(i) for i in range(n)]
 
 
 def test_bytes_that_are_no_utf_8_can_be_written(run):
     name = b"caf\xe9.png".decode("utf-8", "surrogateescape")
-    run.write_text("assignments.csv", runs.as_csv([(name, "0", "1.000000", "1", "0.000000", "ok")]))
+    row = (name, "0", "1.000000", "1", "0.000000", "ok")
+    run.write("assignments.csv", lambda file: runs.write_csv(file, [row]))
     assert b"caf\xe9.png,0,1.000000,1,0.000000,ok" in run.file("assignments.csv").read_bytes()
 
 

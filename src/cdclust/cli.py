@@ -30,6 +30,10 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda[:i] or mps")]
 Precision = Annotated[str, typer.Option(help="auto, fp32, bf16 or fp16")]
 Root = Annotated[Path | None, typer.Option(help="where named data sets lie; else $CDCLUST_DATA or the cache")]
 Labels = Annotated[str | None, typer.Option(help="'folders', or the label column; only ever used to score")]
+Strict = Annotated[bool, typer.Option("--strict", help="an image that cannot be read ends the run")]
+Backbone = Annotated[
+    str | None, typer.Option(help="frozen: efficientnet-lite0, timm:NAME, torchvision:NAME, a file, a run; or scratch")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
 
 
@@ -76,6 +80,8 @@ def fit(
     seeds: Annotated[int | None, typer.Option(min=1, help="repeat with this many seeds; mean and deviation")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
     labels: Labels = None,
+    backbone: Backbone = None,
+    strict: Strict = False,
     root: Root = None,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -87,9 +93,9 @@ def fit(
 
     if resume and out is None:
         raise UsageError("--resume needs --out: the folder of the run to go on with")
-    settings = _settings(source, recipe, out if resume else None, k, set_ or [], seed)
+    settings = _settings(source, recipe, out if resume else None, k, set_ or [], seed, backbone)
     path = out or free_folder(f"runs/{_stem(source)}-k{settings.n_clusters}")
-    options = _Options(device, precision, seeds, resume, labels, root)
+    options = _Options(device, precision, seeds, resume, labels, root, strict)
     found = _fit(source, settings, path, _stem(source), options)
     if as_json:
         print(json.dumps(found | {"run": str(path)}))
@@ -108,6 +114,7 @@ def predict(
     out: Annotated[Path, typer.Option(help="table to write: .csv, .parquet or .jsonl")] = Path("predictions.csv"),
     split: Annotated[str | None, typer.Option(help="train, test, ... where the source has splits; else all")] = None,
     root: Root = None,
+    strict: Strict = False,
     device: Device = "auto",
     precision: Precision = "auto",
 ) -> None:
@@ -118,9 +125,10 @@ def predict(
     from cdclust.run import open_run
 
     watcher = console.Watcher("predict")
-    images = do(open_run(run), source, out, resolve_compute(device, precision), watcher, split=split, root=root)
-    unreadable = f", {images.n_unreadable:,} unreadable" if images.n_unreadable else ""
-    console.out.print(f"{images.n_total:,} images{unreadable}: {out}")
+    compute = resolve_compute(device, precision)
+    n, bad = do(open_run(run), source, out, compute, watcher, split=split, root=root, strict=strict)
+    unreadable = f", {bad:,} unreadable" if bad else ""
+    console.out.print(f"{n:,} images{unreadable}: {out}")
 
 
 @app.command()
@@ -179,7 +187,13 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _settings(
-    source: str, name: str | None, resumed: Path | None, k: int | None, assignments: list[str], seed: int | None
+    source: str,
+    name: str | None,
+    resumed: Path | None,
+    k: int | None,
+    assignments: list[str],
+    seed: int | None,
+    backbone: str | None,
 ) -> "Recipe":
     from cdclust import recipe
 
@@ -190,7 +204,9 @@ def _settings(
         shipped = recipe.shipped()
         if name is None and source not in shipped and k is None and "n_clusters" not in changes:
             raise UsageError("-k is missing: say how many clusters, such as -k 10")
-        chosen = recipe.load(name or (source if source in shipped else "images"))
+        chosen = recipe.load(name or recipe.usual(source, backbone))
+    if backbone is not None:
+        changes["network.pretrained"] = None if backbone == "scratch" else backbone
     if k is not None:
         changes["n_clusters"] = k
     if seed is not None:
@@ -208,6 +224,7 @@ class _Options:
     resume: bool = False
     labels: str | None = None
     root: Path | None = None
+    strict: bool = False
 
 
 def _fit(source: str, recipe: "Recipe", out: Path, title: str, options: _Options) -> dict[str, Any]:
@@ -233,6 +250,7 @@ def _fit(source: str, recipe: "Recipe", out: Path, title: str, options: _Options
                 resume=go_on,
                 labels=options.labels,
                 root=options.root,
+                strict=options.strict,
                 listener=watcher,
                 command=sys.argv,
             )

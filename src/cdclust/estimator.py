@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cdclust import console
 from cdclust import recipe as recipes
-from cdclust.data import ImageSet
+from cdclust.data import Catalogue
 from cdclust.engine.assign import Assigned
 from cdclust.engine.compute import resolve_compute
 from cdclust.jobs.fit import fit
@@ -34,7 +34,10 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters : int
         K.
     recipe : str
-        A shipped recipe's name (`cdclust recipes`) or a file.
+        A shipped recipe's name (`cdclust recipes`) or a file; "auto" is the one for photographs where X is files, the
+        one for small images, trained from scratch, where X is pixels.
+    backbone : str or None
+        A frozen backbone's name or file, "scratch", or None for the recipe's.
     settings : dict or None
         Fields of the recipe to change, {"epochs": 50, "objective.alpha": 1}.
     random_state : int, RandomState or None
@@ -75,7 +78,8 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_clusters: int = 10,
         *,
-        recipe: str = "images",
+        recipe: str = "auto",
+        backbone: str | None = None,
         settings: dict[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = 0,
         out: str | PathLike[str] | None = None,
@@ -86,6 +90,7 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.n_clusters = n_clusters
         self.recipe = recipe
+        self.backbone = backbone
         self.settings = settings
         self.random_state = random_state
         self.out = out
@@ -99,7 +104,10 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         chosen = self.random_state
         seed = chosen if isinstance(chosen, int) else check_random_state(chosen).randint(2**31)
         changes = {"n_clusters": self.n_clusters, "seed": seed, **(self.settings or {})}
-        settings = recipes.load(self.recipe).changed(changes)
+        if self.backbone is not None:
+            changes = {"network.pretrained": None if self.backbone == "scratch" else self.backbone, **changes}
+        name = recipes.usual(X, self.backbone) if self.recipe == "auto" else self.recipe
+        settings = recipes.load(name).changed(changes)
         asked = settings.training.precision if self.precision == "auto" else self.precision
         compute = resolve_compute(self.device, asked)
         watcher = console.Watcher("fit") if self.verbose else Silent()
@@ -108,8 +116,7 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
             self.model_: Model = load_model(run, compute)
             self.metrics_, self.history_ = run.metrics(), run.log()
-        images = self.model_.load(X, split=training_split(X, settings))
-        assigned = self.model_.assign(images)
+        images, assigned = self.model_.assign(X, split=training_split(X, settings))
         self.labels_ = images.spread(assigned.clusters)
         self.probabilities_ = images.spread(assigned.probabilities, 0)
         self.embedding_ = images.spread(assigned.features, 0)
@@ -130,7 +137,6 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         images, assigned = self._assigned(X)
         return images.spread(assigned.features, 0)
 
-    def _assigned(self, source: Any) -> tuple[ImageSet, Assigned]:
+    def _assigned(self, source: Any) -> tuple[Catalogue, Assigned]:
         check_is_fitted(self, "model_")
-        images = self.model_.load(source, split="all")
-        return images, self.model_.assign(images)
+        return self.model_.assign(source, split="all")

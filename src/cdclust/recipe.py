@@ -4,6 +4,7 @@
 """
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -43,9 +44,23 @@ class ViewSettings(Settings):
     change_later: dict[str, Any] = Field(default_factory=dict, description="more changes, after objective.pretext")
 
 
+class FeatureSettings(Settings):
+    """What is made of a frozen backbone's features; without network.pretrained nothing here counts."""
+
+    size: int | None = Field(None, ge=16, description="side of the images it sees; none: what it was made for")
+    views: int = Field(8, ge=1, description="random views of each image that are embedded, once")
+    exact: bool = Field(False, description="fresh views through the backbone at every step, as in the paper")
+    positives: Literal["views", "neighbours", "both"] = Field(
+        "views", description="a view's partner: another view of the image, of a near one, or of either"
+    )
+    neighbours: int = Field(20, ge=1, description="how many near images count")
+
+
 class NetworkSettings(Settings):
     """The encoder f."""
 
+    pretrained: str | None = Field(None, description="a frozen backbone's name or file; none: from scratch")
+    features: int | None = Field(None, ge=1, description="size of a frozen backbone's features; none: measured")
     backbone: str = Field("resnet18", description="resnet10 to resnet152, or timm:NAME")
     width: int = Field(64, ge=4, description="channels of a ResNet's first stage (64 in the paper)")
     blocks: Stages | None = Field(None, description="blocks a stage; none: those of the backbone's name")
@@ -138,6 +153,7 @@ class Recipe(Settings):
     data: DataSettings = DataSettings()
     views: ViewSettings = ViewSettings()
     network: NetworkSettings = NetworkSettings()
+    features: FeatureSettings = FeatureSettings()
     head: HeadSettings = HeadSettings()
     method: MethodSettings = MethodSettings()
     objective: ObjectiveSettings = ObjectiveSettings()
@@ -231,6 +247,18 @@ def shipped() -> list[str]:
     """The names of the recipes that come with the package."""
     folder = resources.files("cdclust") / "recipes"
     return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def usual(source: Any, backbone: str | None = None) -> str:
+    """The recipe of who names none: a data set's own; files of any size are photographs, arrays small images."""
+    if backbone not in (None, "scratch"):
+        return "photos"
+    if isinstance(source, str) and source in shipped():
+        return source
+    if backbone is None and isinstance(source, (str, os.PathLike)):
+        return "images" if str(source).lower().endswith((".npy", ".npz")) else "photos"
+    paths = isinstance(source, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in source)
+    return "photos" if backbone is None and paths else "images"
 
 
 def load(name_or_file: str) -> Recipe:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from io import StringIO
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
@@ -160,13 +160,14 @@ def _difference(there: Recipe, here: Recipe) -> str | None:
     return None
 
 
-def as_csv(rows: Iterable[Sequence[str]], columns: Sequence[str] = COLUMNS) -> str:
-    """Rows under their header; whatever a file name holds is quoted."""
-    text = StringIO()
+def write_csv(file: IO[bytes], rows: Iterable[Sequence[str]], columns: Sequence[str] = COLUMNS) -> None:
+    """Rows under their header, one after the other; whatever a file name holds is quoted."""
+    text = TextIOWrapper(file, "utf-8", "surrogateescape", newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)
     writer.writerows(rows)
-    return text.getvalue()
+    text.flush()
+    text.detach()  # the file stays its owner's
 
 
 def environment(command: Sequence[str], recipe: Recipe, device: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Nothing here augments an image or knows about a network.
 """
 
 from cdclust.data.files import FileList
-from cdclust.data.imageset import OK, UNKNOWN, ImageSet
+from cdclust.data.imageset import OK, UNKNOWN, Catalogue, ImageSet
 from cdclust.data.load import load_source, open_stream
 from cdclust.data.named import DATA_SETS, data_root
 from cdclust.data.sources import list_source
@@ -15,6 +15,7 @@ __all__ = [
     "DATA_SETS",
     "OK",
     "UNKNOWN",
+    "Catalogue",
     "FileList",
     "ImageSet",
     "ImageStream",

@@ -41,23 +41,21 @@ class IndexKeys(Sequence[str]):
         return str(range(self.n)[index])
 
 
-@dataclass
-class ImageSet:
-    """A set of images in memory.
+class Catalogue:
+    """What is known of a set's images beside their pixels.
 
-    `keys`, `status` and `labels` have one entry for each image of the source, readable or not.
-    `images` holds the readable ones alone: `images[i]` is the image called `keys[rows[i]]`.
+    `keys`, `status` and `labels` have one entry for each image of the source, readable or not; `rows` are the places
+    of the readable ones.
     """
 
     name: str
-    images: Tensor  # (n, C, H, W) uint8
     keys: Sequence[str]
     status: Sequence[str]  # "ok" or "unreadable: reason"
     rows: NDArray[np.int64]  # (n,)
-    labels: NDArray[np.int64] | None = None  # -1 where unknown
-    class_names: list[str] | None = None
-    split: str = "all"
-    notes: list[str] = field(default_factory=list)  # what was converted or left out, one sentence each
+    labels: NDArray[np.int64] | None  # -1 where unknown
+    class_names: list[str] | None
+    split: str
+    notes: list[str]  # what was converted or left out, one sentence each
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -74,15 +72,30 @@ class ImageSet:
 
     @property
     def image_labels(self) -> NDArray[np.int64] | None:
-        """The labels of `images`, row by row."""
+        """The labels of the readable images, in their order."""
         return None if self.labels is None else self.labels[self.rows]
 
     def spread(self, values: ArrayLike, fill: Any = UNKNOWN) -> NDArray[Any]:
-        """Values of `images`, one a row, as values of all `keys`; `fill` stands for an unreadable image."""
+        """Values of the readable images as values of all `keys`; `fill` stands for an unreadable one."""
         values = np.asarray(values)
         out = np.full((self.n_total, *values.shape[1:]), fill, dtype=values.dtype)
         out[self.rows] = values
         return out
+
+
+@dataclass
+class ImageSet(Catalogue):
+    """A set of images in memory: `images[i]` is the image called `keys[rows[i]]`."""
+
+    name: str
+    images: Tensor  # (n, C, H, W) uint8
+    keys: Sequence[str]
+    status: Sequence[str]
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int64] | None = None
+    class_names: list[str] | None = None
+    split: str = "all"
+    notes: list[str] = field(default_factory=list)
 
 
 def encode_labels(values: ArrayLike, name: str) -> tuple[NDArray[np.int64], list[str] | None, list[str]]:

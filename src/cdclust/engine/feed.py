@@ -25,6 +25,24 @@ class Feed(Protocol):
         """The rows as they are assigned: nothing random."""
 
 
+class Clean:
+    """What is to be assigned and not trained on, ready-made."""
+
+    def __init__(self, inputs: Tensor) -> None:
+        self.inputs = inputs
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def views(self, rows: Tensor, chance: torch.Generator, pretext: bool = True) -> Views:  # noqa: ARG002
+        """The same twice: there is nothing random here."""
+        return self.clean(rows), self.clean(rows)
+
+    def clean(self, rows: Tensor) -> Tensor:
+        """The rows."""
+        return self.inputs[rows.to(self.inputs.device)]
+
+
 class ImageFeed:
     """Images uint8 (N, channels, H, W), augmented on the device in the layout that networks like."""
 

@@ -14,7 +14,7 @@ from cdclust.engine.compute import Compute
 from cdclust.engine.interrupt import stop_on_signals
 from cdclust.engine.train import Listener, Trainer
 from cdclust.errors import UserError
-from cdclust.jobs import results, setup
+from cdclust.jobs import frozen, results, setup
 from cdclust.jobs.listeners import Recorder
 from cdclust.recipe import Recipe
 from cdclust.run import Run
@@ -31,14 +31,16 @@ def fit(
     resume: bool = False,
     labels: Any = None,
     root: str | PathLike[str] | None = None,
+    strict: bool = False,
     listener: Listener,
     command: list[str] | None = None,
 ) -> Run:
     """Train, assign every image, and write the run folder; a run that was cut short goes on with `resume`."""
-    bench = setup.build(source, recipe, compute, listener, labels, root)
+    build = setup.build if recipe.network.pretrained is None else frozen.build
+    bench = build(source, recipe, compute, listener, labels, root, strict)
     run = runs.create(out, bench.recipe, resume)
     every = recipe.training.checkpoint_seconds
-    checkpoints = Checkpoints(run.checkpoint, setup.identity(bench), every)
+    checkpoints = Checkpoints(run.checkpoint, bench.identity, every)
     if run.finished:
         checkpoints.load(torch.device("cpu"))  # refuses images that are not the run's
         return run

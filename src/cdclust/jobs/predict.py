@@ -1,29 +1,45 @@
 """`cdclust predict` and `cdclust evaluate`: a trained run on other images."""
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from cdclust import run as runs
-from cdclust.data import ImageSet, available_splits
-from cdclust.engine.assign import Assigned, assign_all
+from cdclust.data import OK, Catalogue, ImageSet, ImageStream, available_splits, open_stream, read_batches
+from cdclust.engine.assign import Assigned, assign_all, joined
 from cdclust.engine.compute import Compute
-from cdclust.engine.feed import ImageFeed
+from cdclust.engine.embed import BATCH, Embedder
+from cdclust.engine.feed import Clean, ImageFeed
 from cdclust.engine.train import Listener, prepare
 from cdclust.errors import UsageError, UserError
 from cdclust.evaluation import metrics
-from cdclust.jobs import results, setup
+from cdclust.jobs import frozen, results, setup
+from cdclust.jobs.listeners import Silent
 from cdclust.methods import Method
 from cdclust.recipe import Recipe
 from cdclust.run import Run
 
+ROWS_A_GROUP = 10_000  # of a parquet file, and in memory while it is written
 FORMATS = (".csv", ".parquet", ".jsonl")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of a source's images, assigned; `rows` are the places of those that could be read."""
+
+    rows: NDArray[np.int64]
+    assigned: Assigned
+    bad: dict[int, str]
 
 
 @dataclass(frozen=True)
@@ -33,16 +49,56 @@ class Model:
     recipe: Recipe
     method: Method
     compute: Compute
+    embedder: Embedder | None = None  # of a run on a frozen backbone
 
-    def assign(self, images: ImageSet, listener: Listener | None = None) -> Assigned:
-        """Assign images that `load` brought to this model's size."""
+    def parts(
+        self, source: Any, listener: Listener, *, strict: bool = False, **options: Any
+    ) -> tuple[Catalogue, Iterator[Part]]:
+        """What is known of a source, and its images in turn; on a frozen backbone a batch in memory at a time."""
+        if self.embedder is not None:
+            stream = open_stream(source, **options)
+            return Streamed(stream), self._streamed(stream, self.embedder, listener, strict)
+        images = setup.load_images(source, self.recipe, progress=setup.reading(listener), strict=strict, **options)
+        bad = {row: status for row, status in enumerate(images.status) if status != OK}
+        return images, (Part(images.rows, self._assigned(images, listener), bad) for _ in range(1))
+
+    def assign(self, source: Any, listener: Listener | None = None, **options: Any) -> tuple[Catalogue, Assigned]:
+        """All of a source at once."""
+        catalogue, found = self.parts(source, listener or Silent(), **options)
+        parts = list(found)
+        if isinstance(catalogue, Streamed):
+            for part in parts:
+                catalogue.take(part.bad)
+        return catalogue, joined([part.assigned for part in parts])
+
+    def _assigned(self, images: ImageSet, listener: Listener) -> Assigned:
         views, layout = setup.build_views(self.recipe), self.recipe.training.channels_last
         feed = ImageFeed(images.images, views, self.compute, layout, keep=False)
-        return assign_all(self.method, feed, results.assigning(listener, len(images)) if listener else None)
+        return assign_all(self.method, feed, results.assigning(listener, len(images)))
 
-    def load(self, source: Any, **options: Any) -> ImageSet:
-        """The images of a source at this model's size."""
-        return setup.load_images(source, self.recipe, **options)
+    def _streamed(self, stream: ImageStream, embedder: Embedder, listener: Listener, strict: bool) -> Iterator[Part]:
+        done = 0
+        for rows, images, bad in read_batches(stream, range(len(stream)), embedder.read_size, BATCH, strict=strict):
+            feed = Clean(embedder.clean(images) if rows else torch.zeros(0, self.method.n_features))
+            done += len(rows) + len(bad)
+            listener.on_work("assigning images", done, len(stream))
+            yield Part(np.array(rows, dtype=np.int64), assign_all(self.method, feed), bad)
+
+
+class Streamed(Catalogue):
+    """A stream's images; which of them could be read comes out as they are."""
+
+    def __init__(self, stream: ImageStream) -> None:
+        self.name, self.keys, self.labels = stream.name, stream.keys, stream.labels
+        self.class_names, self.split, self.notes = stream.class_names, stream.split, list(stream.notes)
+        self._status = [OK] * len(stream)
+        self.status, self.rows = self._status, np.arange(len(stream))
+
+    def take(self, bad: dict[int, str]) -> None:
+        """Note what could not be read."""
+        for row, reason in bad.items():
+            self._status[row] = reason
+        self.rows = self.rows[~np.isin(self.rows, list(bad))]
 
 
 def load_model(run: Run, compute: Compute) -> Model:
@@ -61,7 +117,21 @@ def load_model(run: Run, compute: Compute) -> Model:
         )
     prepare(method, compute, recipe.training.channels_last)
     method.eval()
-    return Model(recipe, method, compute)
+    return Model(recipe, method, compute, _embedder(run, recipe, compute))
+
+
+def _embedder(run: Run, recipe: Recipe, compute: Compute) -> Embedder | None:
+    """The backbone that the run's head was trained on, and no other."""
+    if recipe.network.pretrained is None:
+        return None
+    embedder = frozen.load_embedder(recipe, compute)
+    trained_on = run.metrics()["protocol"].get("backbone_digest") if run.finished else None
+    if trained_on not in (None, embedder.backbone.digest):
+        raise UserError(
+            f"{run.path} was trained on other weights of {recipe.network.pretrained} than are there now; bring the old "
+            "ones back, or fit again"
+        )
+    return embedder
 
 
 def predict(
@@ -73,8 +143,9 @@ def predict(
     *,
     split: str | None = None,
     root: str | PathLike[str] | None = None,
-) -> ImageSet:
-    """Assign every image of a source and write the table, in the format of its ending."""
+    strict: bool = False,
+) -> tuple[int, int]:
+    """Assign every image of a source and write the table; how many images, and how many unreadable."""
     if out.suffix not in FORMATS:
         raise UsageError(f"--out {out}: the ending must be one of {', '.join(FORMATS)}")
     if out.suffix == ".parquet":
@@ -84,11 +155,25 @@ def predict(
     if not out.parent.is_dir():
         raise UserError(f"--out {out}: there is no folder {out.parent}; make it first")
     model = load_model(run, compute)
-    images = model.load(source, split=split or "all", root=root, progress=setup.reading(listener))
-    assigned = model.assign(images, listener)
-    rows = list(results.rows(images, assigned))
-    Run(out.parent).write(out.name, lambda file: _write_table(file, rows, out.suffix))
-    return images
+    catalogue, parts = model.parts(source, listener, split=split or "all", root=root, strict=strict)
+    count = Count()
+    lines = (line for part in parts for line in count.over(part, catalogue.keys))
+    Run(out.parent).write(out.name, lambda file: _write_table(file, lines, out.suffix))
+    return count.images, count.unreadable
+
+
+@dataclass
+class Count:
+    """How many images went by."""
+
+    images: int = 0
+    unreadable: int = 0
+
+    def over(self, part: Part, keys: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """Lines of a part, which is counted."""
+        self.images += len(part.rows) + len(part.bad)
+        self.unreadable += len(part.bad)
+        return results.lines(keys, part.rows, part.assigned, part.bad)
 
 
 def evaluate(
@@ -106,12 +191,12 @@ def evaluate(
     test = model.recipe.data.test_split
     if split is None:
         split = test if test in available_splits(source, root) else "all"
-    images = model.load(source, split=split, labels=labels, root=root, progress=setup.reading(listener))
+    images, assigned = model.assign(source, listener, split=split, labels=labels, root=root)
     if images.image_labels is None:
         raise UserError(
             f"{images.name} has no labels to score against; for a folder of class folders add --labels folders"
         )
-    clusters = model.assign(images, listener).clusters
+    clusters = assigned.clusters
     table = metrics.contingency(clusters, images.image_labels, ignore_unknown=True)
     return {
         **metrics.scores(clusters, images.image_labels, ignore_unknown=True),
@@ -131,20 +216,32 @@ def _need_pyarrow() -> None:
         raise UserError("parquet needs pyarrow: pip install 'cdclust[parquet]'; or write .csv or .jsonl") from None
 
 
-def _write_table(file: IO[bytes], rows: list[tuple[str, ...]], ending: str) -> None:
+def _write_table(file: IO[bytes], rows: Iterable[tuple[str, ...]], ending: str) -> None:
     if ending == ".csv":
-        file.write(runs.as_csv(rows).encode("utf-8", "surrogateescape"))
-        return
-    records = [_typed(row) for row in rows]
-    if ending == ".jsonl":
-        file.write("".join(json.dumps(record) + "\n" for record in records).encode())
-        return
+        runs.write_csv(file, rows)
+    elif ending == ".jsonl":
+        for row in rows:
+            file.write((json.dumps(_typed(row)) + "\n").encode())
+    else:
+        _write_parquet(file, rows)
+
+
+def _write_parquet(file: IO[bytes], rows: Iterable[tuple[str, ...]]) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    buffer = BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), buffer)
-    file.write(buffer.getvalue())
+    kinds = (pyarrow.string(), pyarrow.int64(), pyarrow.float64(), pyarrow.int64(), pyarrow.float64(), pyarrow.string())
+    schema = pyarrow.schema(list(zip(runs.COLUMNS, kinds, strict=True)))
+    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        for group in batched(rows, ROWS_A_GROUP):
+            writer.write_table(pyarrow.Table.from_pylist([_typed(row) for row in group], schema))
+
+
+def batched(rows: Iterable[tuple[str, ...]], size: int) -> Iterator[list[tuple[str, ...]]]:
+    """Rows in lists of at most `size`."""
+    rows = iter(rows)
+    while group := list(islice(rows, size)):
+        yield group
 
 
 def _typed(row: tuple[str, ...]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What a trained method makes of the images, scored and written into the run folder."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save as to_safetensors
 
 from cdclust import run as runs
-from cdclust.data import ImageSet
+from cdclust.data import OK, Catalogue
 from cdclust.engine.assign import Assigned, assign_all
 from cdclust.engine.feed import Feed
 from cdclust.engine.train import Listener, Progress
@@ -42,7 +42,7 @@ def settle(bench: Bench) -> None:
     """Give a plain pretext method its clusters: k-means on the features of the training images."""
     method = bench.method
     if not method.n_logits:
-        features = _assign(bench, bench.training).features
+        features = _assign(bench, bench.training, features=True).features
         method.centroids.copy_(torch.from_numpy(centroids(features, method.n_clusters, bench.recipe.seed)))
 
 
@@ -51,10 +51,13 @@ def write(run: Run, bench: Bench, progress: Progress, cautions: list[str]) -> No
     settle(bench)
     save_weights(run, bench.method)
     training = bench.material.training
-    assigned = _assign(bench, bench.training)
-    run.write_text("assignments.csv", runs.as_csv(rows(training, assigned)))
-    run.write_array("embeddings.npy", training.spread(assigned.features, 0))
-    run.write("clusters.png", lambda file: draw_sheet(training.images, assigned).save(file, "PNG"))
+    assigned = _assign(bench, bench.training, features=bench.frozen is None)
+    run.write("assignments.csv", lambda file: runs.write_csv(file, rows(training, assigned)))
+    if bench.frozen is None:
+        run.write_array("embeddings.npy", training.spread(assigned.features, 0))
+    else:
+        run.write_array("embeddings.npy", bench.frozen.training.clean)  # mapped, and zeros where nothing was readable
+    run.write("clusters.png", lambda file: draw_sheet(bench.picture, assigned).save(file, "PNG"))
     found = health(assigned.clusters, assigned.probabilities, bench.recipe.n_clusters)
     said = looks_collapsed(found)
     batch = bench.recipe.training.batch_size
@@ -69,6 +72,7 @@ def write(run: Run, bench: Bench, progress: Progress, cautions: list[str]) -> No
             "confidence": round(found.confidence, 6),
             "seconds": round(progress.seconds, 3),
             "images_per_second": round(progress.step * batch / max(progress.seconds, 1e-9), 1),
+            **_embedding_speed(bench),
             "warnings": [*cautions, said] if said else cautions,
             "notes": training.notes,
             "protocol": _protocol(bench),
@@ -85,15 +89,24 @@ def save_weights(run: Run, method: Method) -> None:
     run.write("model.safetensors", lambda file: file.write(content))
 
 
-def rows(images: ImageSet, assigned: Assigned) -> Iterable[tuple[str, ...]]:
+def rows(images: Catalogue, assigned: Assigned) -> Iterator[tuple[str, ...]]:
     """Lines of assignments.csv: every image of the source, the unreadable ones with their reason alone."""
-    place = images.spread(np.arange(len(images)))
-    for row, key, status in zip(place.tolist(), images.keys, images.status, strict=True):
-        if row < 0:
-            yield key, "", "", "", "", status
+    bad = {row: status for row, status in enumerate(images.status) if status != OK}
+    return lines(images.keys, images.rows, assigned, bad)
+
+
+def lines(
+    keys: Sequence[str], there: NDArray[np.int64], assigned: Assigned, bad: dict[int, str]
+) -> Iterator[tuple[str, ...]]:
+    """A line an image, in the order of the source; `there` are the rows that `assigned` speaks of."""
+    place = dict(zip(there.tolist(), range(len(there)), strict=True))
+    for row in sorted([*place, *bad]):
+        if row in bad:
+            yield keys[row], "", "", "", "", bad[row]
             continue
-        p, p2 = f"{assigned.probabilities[row]:.6f}", f"{assigned.second_probabilities[row]:.6f}"
-        yield key, str(assigned.clusters[row]), p, str(assigned.seconds[row]), p2, status
+        at = place[row]
+        p, p2 = f"{assigned.probabilities[at]:.6f}", f"{assigned.second_probabilities[at]:.6f}"
+        yield keys[row], str(assigned.clusters[at]), p, str(assigned.seconds[at]), p2, OK
 
 
 def assigning(listener: Listener, total: int) -> Callable[[int], None]:
@@ -101,8 +114,9 @@ def assigning(listener: Listener, total: int) -> Callable[[int], None]:
     return lambda done: listener.on_work("assigning images", done, total)
 
 
-def _assign(bench: Bench, feed: Feed) -> Assigned:
-    return assign_all(bench.method, feed, assigning(bench.listener, len(feed)))
+def _assign(bench: Bench, feed: Feed, features: bool = False) -> Assigned:
+    tell = assigning(bench.listener, len(feed))
+    return assign_all(bench.method, feed, tell, features=features, table=False)
 
 
 def _scores(clusters: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:
@@ -117,6 +131,26 @@ def _final_scores(bench: Bench, of_training: Assigned) -> dict[str, float]:
     return _scores(assigned.clusters, there.image_labels)
 
 
+def _embedding_speed(bench: Bench) -> dict[str, float]:
+    speed = bench.frozen.images_per_second if bench.frozen else None
+    return {"embedded_images_per_second": round(speed, 1)} if speed else {}
+
+
+def _backbone(bench: Bench) -> dict[str, Any]:
+    """What the backbone has seen: labels, if somebody trained it with them."""
+    if bench.frozen is None:
+        return {"backbone": "from scratch", "backbone_saw_labels": False}
+    backbone = bench.frozen.backbone
+    return {
+        "backbone": backbone.name,
+        "backbone_digest": backbone.digest,
+        "backbone_trained_with": backbone.trained_with,
+        "backbone_saw_labels": backbone.saw_labels,
+        "backbone_weights": backbone.matched,
+        "features": "fresh views at every step" if bench.recipe.features.exact else "views embedded once",
+    }
+
+
 def _protocol(bench: Bench) -> dict[str, Any]:
     recipe, training, scored = bench.recipe, bench.material.training, bench.material.scored
     framework = recipe.method.framework
@@ -128,6 +162,6 @@ def _protocol(bench: Bench) -> dict[str, Any]:
         "epoch": recipe.training.epochs,
         "seed": recipe.seed,
         "labels_used_for_selection": False,
-        "backbone_saw_labels": False,
+        **_backbone(bench),
         "nmi_averaging": "arithmetic",
     }

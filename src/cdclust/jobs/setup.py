@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdclust.data import ImageSet, available_splits, load_source
+from cdclust.data import Catalogue, ImageSet, available_splits, load_source
+from cdclust.data.features import FeatureCache
 from cdclust.engine.compute import Compute
 from cdclust.engine.feed import Feed, ImageFeed
 from cdclust.engine.order import mix
 from cdclust.engine.train import Listener
 from cdclust.errors import UsageError, UserError
 from cdclust.methods import Method, build_method
+from cdclust.networks.pretrained import Pretrained
 from cdclust.recipe import Recipe
 from cdclust.views.pair import ViewPair
 from cdclust.views.policy import resolve
@@ -30,9 +32,18 @@ SAMPLE = 10_000  # images whose pixels give the mean and deviation, where the re
 class Material:
     """The images of a run: those trained on, and those scored, which may be the same."""
 
-    training: ImageSet
-    scored: ImageSet | None  # none where there are no labels
+    training: Catalogue
+    scored: Catalogue | None  # none where there are no labels
     protocol: str  # which split is scored, in words
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The backbone of a run that trains only a head."""
+
+    backbone: Pretrained
+    training: FeatureCache
+    images_per_second: float | None  # embedded; none where the cache was complete already
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,9 @@ class Bench:
     method: Method
     compute: Compute
     listener: Listener
+    identity: str  # what must be the same for a checkpoint to be gone on with: settings and images
+    picture: Callable[[int], Tensor]  # a training image uint8 (C, H, W), to be looked at
+    frozen: Frozen | None = None
 
 
 def build(
@@ -55,17 +69,29 @@ def build(
     listener: Listener,
     labels: Any = None,
     root: str | PathLike[str] | None = None,
+    strict: bool = False,
 ) -> Bench:
     """Read the images and build what trains on them; whatever can be known wrong is refused here."""
-    material = load_material(source, recipe, labels=labels, root=root, progress=reading(listener))
-    recipe = complete(recipe, material.training, compute)
-    views, there = build_views(recipe), material.scored
-    training = ImageFeed(material.training.images, views, compute, recipe.training.channels_last)
-    if there is None or there is material.training:
-        scored = None if there is None else training
-    else:
-        scored = ImageFeed(there.images, views, compute, recipe.training.channels_last, keep=False)
-    return Bench(recipe, material, training, scored, build_network(recipe), compute, listener)
+    progress = reading(listener)
+    material = load_material(source, recipe, labels=labels, root=root, progress=progress, strict=strict)
+    images, scored = material.training, material.scored
+    assert isinstance(images, ImageSet)
+    recipe = complete(recipe, images.images, compute)
+    views, layout = build_views(recipe), recipe.training.channels_last
+    training = feed = ImageFeed(images.images, views, compute, layout)
+    if scored is not images and isinstance(scored, ImageSet):
+        feed = ImageFeed(scored.images, views, compute, layout, keep=False)
+    return Bench(
+        recipe,
+        material,
+        training,
+        None if scored is None else feed,
+        build_network(recipe),
+        compute,
+        listener,
+        identity(recipe, np.ascontiguousarray(images.images.numpy()).data),
+        lambda row: images.images[row],
+    )
 
 
 def reading(listener: Listener) -> Callable[[int, int], None]:
@@ -75,13 +101,20 @@ def reading(listener: Listener) -> Callable[[int, int], None]:
 
 def load_material(source: Any, recipe: Recipe, root: str | PathLike[str] | None = None, **options: Any) -> Material:
     """Read the training split, and the test split where the source has one with labels."""
+    return gathered(source, recipe, root, lambda split: load_images(source, recipe, split=split, root=root, **options))
+
+
+def gathered(
+    source: Any, recipe: Recipe, root: str | PathLike[str] | None, load: Callable[[str | None], Catalogue]
+) -> Material:
+    """Which splits are trained on and scored; `load` brings one by its name."""
     splits, wanted = available_splits(source, root), training_split(source, recipe, root)
-    training = load_images(source, recipe, split=wanted, root=root, **options)
+    training = load(wanted)
     if len(training) < 2:
         raise UserError(f"source: {training.name} has {len(training)} readable images; give at least two")
     test = recipe.data.test_split
     if test and test in splits and test != wanted and training.labels is not None:
-        return Material(training, load_images(source, recipe, split=test, root=root, **options), test)
+        return Material(training, load(test), test)
     if training.labels is None:
         return Material(training, None, "none: no labels")
     return Material(training, training, wanted or "all images, the same as trained on")
@@ -112,12 +145,10 @@ def training_split(source: Any, recipe: Recipe, root: str | PathLike[str] | None
     return None if asked == "train" and "train" not in available_splits(source, root) else asked
 
 
-def complete(recipe: Recipe, images: ImageSet, compute: Compute) -> Recipe:
+def complete(recipe: Recipe, pixels: Tensor, compute: Compute) -> Recipe:
     """The recipe with nothing left open: size, channels, the pixels' mean and deviation, precision."""
-    pixels = images.images
     n, channels, height, width = pixels.shape
-    if recipe.n_clusters > n:
-        raise UsageError(f"-k {recipe.n_clusters} is more than the {n} images; write a smaller -k")
+    refuse_too_many_clusters(recipe, n)
     if recipe.training.batch_size > n:
         size = recipe.training.batch_size
         raise UserError(
@@ -132,6 +163,12 @@ def complete(recipe: Recipe, images: ImageSet, compute: Compute) -> Recipe:
     elif len(recipe.data.mean) != channels or len(recipe.data.std) != channels:
         raise UsageError(f"data.mean and data.std need {channels} values for these images; write data.mean=null")
     return recipe.changed(changes)
+
+
+def refuse_too_many_clusters(recipe: Recipe, n: int) -> None:
+    """Every cluster needs an image."""
+    if recipe.n_clusters > n:
+        raise UsageError(f"-k {recipe.n_clusters} is more than the {n} images; write a smaller -k")
 
 
 def largest_batch(n_images: int) -> int:
@@ -158,6 +195,8 @@ def build_views(recipe: Recipe) -> ViewPair:
 def build_network(recipe: Recipe) -> Method:
     """The recipe's method with random weights that follow from its seed; it must take images of both sizes."""
     torch.manual_seed(mix(recipe.seed, "weights"))
+    if recipe.network.pretrained is not None:
+        return build_method(recipe)
     channels, whole = recipe.data.channels or 3, recipe.data.size or 32
     seen = recipe.views.size or whole
     method = build_method(recipe, channels, seen)
@@ -172,9 +211,9 @@ def build_network(recipe: Recipe) -> Method:
     return method
 
 
-def identity(bench: Bench) -> str:
-    """What must be the same for a checkpoint to be gone on with: settings and images."""
-    settings = bench.recipe.model_dump(mode="json", exclude={"name", "about", "origin"})
+def identity(recipe: Recipe, images: bytes | memoryview) -> str:
+    """A digest of everything that a checkpoint depends on."""
+    settings = recipe.model_dump(mode="json", exclude={"name", "about", "origin"})
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(bench.material.training.images.numpy()).data)
+    digest.update(images)
     return digest.hexdigest()

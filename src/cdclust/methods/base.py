@@ -56,6 +56,7 @@ class Method(nn.Module, ABC):
         self.autocast: torch.dtype | None = None  # precision of the networks; the engine decides it
         backbone = build_backbone(recipe.network, channels, size)
         features = int(backbone.out_features)  # type: ignore[arg-type]
+        self.n_features = features
         self.encoder = Encoder(backbone, build_head(recipe.head, features, self.n_logits))
         self.halves = (self.n_logits, recipe.head.z_n)
         if self.objective.sinkhorn_queue and self.n_logits:

@@ -14,6 +14,10 @@ from cdclust.recipe import HeadSettings, NetworkSettings
 
 def build_backbone(settings: NetworkSettings, channels: int = 3, size: int | None = None) -> nn.Module:
     """f: images (B, channels, H, W) to features (B, out_features); every backbone has `out_features`."""
+    if settings.pretrained is not None:
+        if settings.features is None:
+            raise UserError("network.features is not known yet: it is measured when the backbone is loaded")
+        return Features(settings.features)
     name = settings.backbone
     if name.startswith("timm:"):
         return TimmBackbone(name.removeprefix("timm:"), channels, size)
@@ -54,6 +58,22 @@ class TimmBackbone(nn.Module):
         """Pooled features (B, out_features)."""
         features: Tensor = self.model(images)
         return features
+
+
+class Features(nn.Module):
+    """Stands where a backbone does when its features come ready-made: seen from their mean, on one scale."""
+
+    mean: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.out_features = size
+        self.register_buffer("mean", torch.zeros(size))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(B, D), each row of the length that D numbers of unit variance have."""
+        scaled: Tensor = nn.functional.normalize(features - self.mean, dim=1) * self.out_features**0.5
+        return scaled
 
 
 class MLP(nn.Sequential):

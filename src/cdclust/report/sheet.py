@@ -1,5 +1,7 @@
 """clusters.png: a row of images a cluster, the surest first, the least sure last."""
 
+from collections.abc import Callable
+
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
@@ -10,7 +12,7 @@ SURE, UNSURE, TILE, GAP, MARGIN = 10, 4, 48, 4, 120
 MOST_ROWS = 60  # a taller picture is no picture
 
 
-def draw_sheet(images: Tensor, assigned: Assigned) -> Image.Image:
+def draw_sheet(picture: Callable[[int], Tensor], assigned: Assigned) -> Image.Image:
     """One row a cluster, largest cluster first: its surest images, a gap, and its least sure."""
     clusters, counts = np.unique(assigned.clusters, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:MOST_ROWS]
@@ -26,9 +28,9 @@ def draw_sheet(images: Tensor, assigned: Assigned) -> Image.Image:
         pen.text((8, top + 8), f"cluster {clusters[place]}", fill="black", font=font)
         pen.text((8, top + 24), f"{counts[place]:,} images", fill="#666", font=font)
         for column, member in enumerate(members[:SURE]):
-            sheet.paste(_tile(images[member]), (_left(column), top))
+            sheet.paste(_tile(picture(int(member))), (_left(column), top))
         for column, member in enumerate(members[SURE:][-UNSURE:]):
-            sheet.paste(_tile(images[member]), (_left(SURE + column), top))
+            sheet.paste(_tile(picture(int(member))), (_left(SURE + column), top))
     return sheet
 
 
