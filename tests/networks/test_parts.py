@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from cdclust.networks.encoder import forward_in_parts, shuffled_forward
+from cdclust.networks import batchnorm
+from cdclust.networks.batchnorm import forward_in_parts, shuffled_forward
 
 
 def network() -> nn.Module:
@@ -69,3 +70,25 @@ def test_the_shuffle_follows_from_the_seed():
 
     assert torch.equal(result(3), result(3))
     assert not torch.equal(result(3), result(4))
+
+
+def test_parts_side_by_side_compute_what_parts_one_by_one_do():
+    one, other, x = network().double(), network().double(), images(24).double()
+    expected = forward_in_parts(one, x, 3)  # on a processor, part by part
+    with batchnorm._statistics_of_parts(other, 3):
+        found = other(x)
+    torch.testing.assert_close(found, expected)
+    expected.square().sum().backward()
+    found.square().sum().backward()
+    for ours, theirs in zip(other.parameters(), one.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+    for ours, theirs in zip(other.buffers(), one.buffers(), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_network_is_its_own_again_after_parts_side_by_side():
+    net, x = network(), images(24)
+    expected = net(x)
+    with batchnorm._statistics_of_parts(net, 3):
+        net(x)
+    torch.testing.assert_close(net(x), expected)

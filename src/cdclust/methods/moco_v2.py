@@ -4,12 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from cdclust.methods.base import Losses, Method, Views, averaged
-from cdclust.networks.encoder import (
-    forward_in_parts,
-    keep_running_statistics_slow,
-    last_linear,
-    shuffled_forward,
-)
+from cdclust.networks.batchnorm import forward_in_parts, keep_running_statistics_slow, shuffled_forward
+from cdclust.networks.encoder import last_linear
 from cdclust.networks.queue import Queue
 from cdclust.networks.twin import Twin
 from cdclust.objectives import info_nce
@@ -38,7 +34,7 @@ class MoCoV2(Method):
         return averaged(there, self._one_way(x_k, x_q)) if self.settings.symmetric else there
 
     def _one_way(self, x_q: Tensor, x_k: Tensor) -> Losses:
-        q = self.represent(lambda x: forward_in_parts(self.query, x, self.parts), x_q)  # (B, K + C)
+        q = self.represent(lambda x: forward_in_parts(self.encoder, x, self.parts), x_q)  # (B, K + C)
         k = self.represent(lambda x: shuffled_forward(self.twin, x, self.parts), x_k)  # (B, K + C), without gradient
         self._newest.append(k)
         return self.losses(info_nce(q, k, self.queue.vectors, self.objective.tau), q, k)

@@ -1,7 +1,6 @@
 """The encoder f and the head h, built from a recipe: z = h(f(x))."""
 
 import difflib
-from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -127,29 +126,3 @@ class Encoder(nn.Module):
         """z (B, K + C), before either half is normalised."""
         z: Tensor = self.head(self.backbone(images))
         return z
-
-
-def forward_in_parts(network: Callable[[Tensor], Tensor], images: Tensor, parts: int) -> Tensor:
-    """network(images), but batch statistics are shared only within each of `parts` parts of the batch.
-
-    With a queue, statistics of the whole batch would tell a positive (same batch) from every negative (older ones).
-    """
-    if parts == 1:
-        return network(images)
-    return torch.cat([network(part) for part in images.tensor_split(parts)])
-
-
-def keep_running_statistics_slow(network: nn.Module, parts: int) -> None:
-    """Let `parts` updates a step move a network's running statistics as far as one of the whole batch would."""
-    for module in network.modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.momentum is not None:
-            module.momentum = 1 - (1 - module.momentum) ** (1 / parts)
-
-
-@torch.no_grad()
-def shuffled_forward(network: Callable[[Tensor], Tensor], images: Tensor, parts: int) -> Tensor:
-    """forward_in_parts in random order, so that no key shares its statistics' company with its query."""
-    if parts == 1:
-        return network(images)
-    order = torch.randperm(len(images)).to(images.device)
-    return forward_in_parts(network, images[order], parts)[order.argsort()]
