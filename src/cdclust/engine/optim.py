@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
-from cdclust.recipe import OptimizerSettings
+from cdclust.settings import OptimizerSettings
 
 
 class LARS(Optimizer):

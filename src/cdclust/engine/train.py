@@ -26,6 +26,9 @@ CHECK_EVERY = 50  # steps between looks at the losses, each of which waits for t
 class Listener(Protocol):
     """Who is told how a run goes."""
 
+    def on_attempt(self, number: int, of: int) -> None:
+        """One of several networks is trained next, counted from 0."""
+
     def on_start(self, step: int, total: int, steps_per_epoch: int) -> None:
         """Training starts, or goes on, at `step`."""
 

@@ -1,6 +1,7 @@
 """`cdclust fit`: train on a source and leave a run folder that says what came out and how."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from cdclust import run as runs
 from cdclust.engine.checkpoint import Checkpoints
 from cdclust.engine.compute import Compute
 from cdclust.engine.interrupt import stop_on_signals
-from cdclust.engine.train import Listener, Trainer
+from cdclust.engine.train import Listener, Progress, Trainer
 from cdclust.errors import UserError
 from cdclust.jobs import frozen, results, setup
 from cdclust.jobs.listeners import Recorder
+from cdclust.jobs.setup import Bench
 from cdclust.recipe import Recipe
 from cdclust.run import Run
 
@@ -39,22 +41,68 @@ def fit(
     build = setup.build if recipe.network.pretrained is None else frozen.build
     bench = build(source, recipe, compute, listener, labels, root, strict)
     run = runs.create(out, bench.recipe, resume)
-    every = recipe.training.checkpoint_seconds
-    checkpoints = Checkpoints(run.checkpoint, bench.identity, every)
+    attempts = recipe.training.attempts
     if run.finished:
-        checkpoints.load(torch.device("cpu"))  # refuses images that are not the run's
+        first = (run, bench) if attempts == 1 else _attempt(run, bench, 0)
+        _checkpoints(*first).load(torch.device("cpu"))  # refuses images that are not the run's
         return run
-    run.write_json("environment.json", runs.environment(command or [], bench.recipe, str(compute.device)))
-    recorder = Recorder(run, listener)
-    score = results.scorer(bench)
-    trainer = Trainer(bench.method, bench.training, bench.recipe, compute, recorder, checkpoints, score)
+    trained = _train(run, bench, command or []) if attempts == 1 else _best_of(attempts, run, bench, command or [])
+    results.write(run, trained.bench, trained.progress, trained.cautions, trained.losses)
+    return run
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network at the end of its training, and the loss that each attempt came to."""
+
+    bench: Bench
+    progress: Progress
+    cautions: list[str]
+    losses: list[float]
+
+
+def _best_of(attempts: int, run: Run, bench: Bench, command: list[str]) -> Trained:
+    """Train networks from different weights in attempt-0, attempt-1, ...; the lowest loss of a last epoch is kept."""
+
+    def trained(number: int) -> Trained:
+        bench.listener.on_attempt(number, attempts)
+        return _train(*_attempt(run, bench, number), command)
+
+    losses, effort = [], Progress()
+    for number in range(attempts):
+        one = trained(number)
+        losses += one.losses
+        effort = Progress(effort.step + one.progress.step, effort.seconds + one.progress.seconds)
+    best = int(np.argmin(losses))
+    for name in ("log.jsonl", "environment.json"):
+        run.write_text(name, run.file(f"attempt-{best}/{name}").read_text(encoding="utf-8"))
+    kept = trained(best)
+    return Trained(replace(kept.bench, recipe=bench.recipe), effort, kept.cautions, losses)
+
+
+def _attempt(run: Run, bench: Bench, number: int) -> tuple[Run, Bench]:
+    one = setup.attempt(bench, number)
+    return runs.create(run.file(f"attempt-{number}"), one.recipe, resume=True), one
+
+
+def _checkpoints(run: Run, bench: Bench) -> Checkpoints:
+    return Checkpoints(run.checkpoint, bench.identity, bench.recipe.training.checkpoint_seconds)
+
+
+def _train(run: Run, bench: Bench, command: list[str]) -> Trained:
+    """Train to the end, from the last checkpoint where there is one."""
+    recipe, compute = bench.recipe, bench.compute
+    run.write_json("environment.json", runs.environment(command, recipe, str(compute.device)))
+    recorder = Recorder(run, bench.listener)
+    trainer = Trainer(
+        bench.method, bench.training, recipe, compute, recorder, _checkpoints(run, bench), results.scorer(bench)
+    )
     try:
         with stop_on_signals() as stop:
             progress = trainer.train(stop)
     finally:
         recorder.close()
-    results.write(run, bench, progress, recorder.cautions)
-    return run
+    return Trained(bench, progress, recorder.cautions, [run.log()[-1]["loss"]])
 
 
 def fit_seeds(

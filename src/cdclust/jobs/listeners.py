@@ -9,6 +9,9 @@ from cdclust.run import Run
 class Silent:
     """Nobody watches."""
 
+    def on_attempt(self, number: int, of: int) -> None:
+        """Nothing to do."""
+
     def on_start(self, step: int, total: int, steps_per_epoch: int) -> None:
         """Nothing to do."""
 
@@ -29,6 +32,10 @@ class Recorder:
         self.run, self.watcher = run, watcher
         self.cautions: list[str] = []  # of the last epoch
         self._events: Any = None
+
+    def on_attempt(self, number: int, of: int) -> None:
+        """Pass it on."""
+        self.watcher.on_attempt(number, of)
 
     def on_start(self, step: int, total: int, steps_per_epoch: int) -> None:
         """Forget what was logged after the checkpoint that training goes on from."""

@@ -46,8 +46,11 @@ def settle(bench: Bench) -> None:
         method.centroids.copy_(torch.from_numpy(centroids(features, method.n_clusters, bench.recipe.seed)))
 
 
-def write(run: Run, bench: Bench, progress: Progress, cautions: list[str]) -> None:
-    """Write what came out; metrics.json comes last and marks the run as finished."""
+def write(run: Run, bench: Bench, progress: Progress, cautions: list[str], losses: list[float]) -> None:
+    """Write what came out; metrics.json comes last and marks the run as finished.
+
+    `losses` are those of all networks that were trained, of which this one was kept.
+    """
     settle(bench)
     save_weights(run, bench.method)
     training = bench.material.training
@@ -75,7 +78,7 @@ def write(run: Run, bench: Bench, progress: Progress, cautions: list[str]) -> No
             **_embedding_speed(bench),
             "warnings": [*cautions, said] if said else cautions,
             "notes": training.notes,
-            "protocol": _protocol(bench),
+            "protocol": _protocol(bench) | _choice(losses),
         },
     )
 
@@ -149,6 +152,13 @@ def _backbone(bench: Bench) -> dict[str, Any]:
         "backbone_weights": backbone.matched,
         "features": "fresh views at every step" if bench.recipe.features.exact else "views embedded once",
     }
+
+
+def _choice(losses: list[float]) -> dict[str, Any]:
+    """How one of several networks was chosen."""
+    if len(losses) == 1:
+        return {}
+    return {"attempts": len(losses), "chosen_by": "lowest loss of the last epoch", "losses_of_attempts": losses}
 
 
 def _protocol(bench: Bench) -> dict[str, Any]:

@@ -211,6 +211,17 @@ def build_network(recipe: Recipe) -> Method:
     return method
 
 
+def attempt(bench: Bench, number: int) -> Bench:
+    """The same work with a network from other random weights, and all other chance in training different too."""
+    chance = bench.recipe.seed if number == 0 else mix(bench.recipe.seed, "attempt", number)
+    recipe = bench.recipe.changed({"seed": chance, "training.attempts": 1})
+    method = build_network(recipe)
+    if bench.frozen:
+        method.encoder.backbone.load_state_dict(bench.method.encoder.backbone.state_dict())
+    digest = hashlib.blake2b(f"{bench.identity} {number}".encode(), digest_size=16).hexdigest()
+    return replace(bench, recipe=recipe, method=method, identity=digest)
+
+
 def identity(recipe: Recipe, images: bytes | memoryview) -> str:
     """A digest of everything that a checkpoint depends on."""
     settings = recipe.model_dump(mode="json", exclude={"name", "about", "origin"})

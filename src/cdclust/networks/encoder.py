@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from cdclust.errors import UserError
 from cdclust.networks.resnet import DEPTHS, ResNet
-from cdclust.recipe import HeadSettings, NetworkSettings
+from cdclust.settings import HeadSettings, NetworkSettings
 
 
 def build_backbone(settings: NetworkSettings, channels: int = 3, size: int | None = None) -> nn.Module:

@@ -1,4 +1,4 @@
-"""The shell's front door: one function a command. They parse, call and print; heavy imports wait until needed."""
+"""`cdclust demo` and `cdclust fit`."""
 
 import json
 import sys
@@ -8,39 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cdclust.cli.options import AsJson, Backbone, Device, Labels, Precision, Root, Source, Strict
+from cdclust.cli.shell import app
 from cdclust.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from cdclust.recipe import Recipe
     from cdclust.run import Run
-
-app = typer.Typer(
-    help="Sort images nobody has labelled into groups that mean something.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-_debug = False
-
-Source = Annotated[
-    str, typer.Argument(help="a folder, a .csv/.parquet/.txt manifest, a .npy/.npz, or a data set's name")
-]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda[:i] or mps")]
-Precision = Annotated[str, typer.Option(help="auto, fp32, bf16 or fp16")]
-Root = Annotated[Path | None, typer.Option(help="where named data sets lie; else $CDCLUST_DATA or the cache")]
-Labels = Annotated[str | None, typer.Option(help="'folders', or the label column; only ever used to score")]
-Strict = Annotated[bool, typer.Option("--strict", help="an image that cannot be read ends the run")]
-Backbone = Annotated[
-    str | None, typer.Option(help="frozen: efficientnet-lite0, timm:NAME, torchvision:NAME, a file, a run; or scratch")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON for scripts")]
-
-
-@app.callback()
-def _options(debug: Annotated[bool, typer.Option("--debug", help="show tracebacks")] = False) -> None:
-    global _debug
-    _debug = debug
 
 
 @app.command()
@@ -105,85 +79,6 @@ def fit(
         console.show_metrics(found)
     if not as_json:
         console.out.print(f"Written to {path}")
-
-
-@app.command()
-def predict(
-    run: Annotated[Path, typer.Argument(help="a run folder")],
-    source: Source,
-    out: Annotated[Path, typer.Option(help="table to write: .csv, .parquet or .jsonl")] = Path("predictions.csv"),
-    split: Annotated[str | None, typer.Option(help="train, test, ... where the source has splits; else all")] = None,
-    root: Root = None,
-    strict: Strict = False,
-    device: Device = "auto",
-    precision: Precision = "auto",
-) -> None:
-    """Sort other images into the clusters of a run."""
-    from cdclust import console
-    from cdclust.engine.compute import resolve_compute
-    from cdclust.jobs.predict import predict as do
-    from cdclust.run import open_run
-
-    watcher = console.Watcher("predict")
-    compute = resolve_compute(device, precision)
-    n, bad = do(open_run(run), source, out, compute, watcher, split=split, root=root, strict=strict)
-    unreadable = f", {bad:,} unreadable" if bad else ""
-    console.out.print(f"{n:,} images{unreadable}: {out}")
-
-
-@app.command()
-def evaluate(
-    run: Annotated[Path, typer.Argument(help="a run folder")],
-    source: Annotated[str | None, typer.Argument(help="labelled images; without it, the run's own scores")] = None,
-    split: Annotated[str | None, typer.Option(help="train, test, ... where the source has splits; else test")] = None,
-    labels: Labels = None,
-    root: Root = None,
-    device: Device = "auto",
-    precision: Precision = "auto",
-    as_json: AsJson = False,
-) -> None:
-    """Score a run against labels: ACC, NMI, ARI, purity, and a row a class."""
-    from cdclust import console
-    from cdclust.run import open_run
-
-    if source is None and (run / "summary.json").exists():
-        summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
-        print(json.dumps(summary)) if as_json else console.show_summary(summary)
-        return
-    opened = open_run(run)
-    if source is None:
-        metrics = opened.metrics()
-        print(json.dumps(metrics)) if as_json else console.show_metrics(metrics)
-        return
-    from cdclust.engine.compute import resolve_compute
-    from cdclust.jobs.predict import evaluate as do
-
-    compute = resolve_compute(device, precision)
-    found = do(opened, source, compute, console.Watcher("evaluate"), split=split, labels=labels, root=root)
-    print(json.dumps(found)) if as_json else console.show_scores(found)
-
-
-@app.command()
-def recipes(
-    name: Annotated[str | None, typer.Argument(help="show this recipe, with the origin of each value")] = None,
-) -> None:
-    """List the shipped recipes, or show one."""
-    from cdclust import console, recipe
-
-    if name is None:
-        console.show_recipes({each: recipe.load(each).about for each in recipe.shipped()})
-    else:
-        console.show_recipe(recipe.load(name))
-
-
-@app.command()
-def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine offers, what would be used, and what is missing."""
-    from cdclust import console
-    from cdclust.jobs.doctor import examine
-
-    found = examine()
-    print(json.dumps(found)) if as_json else console.show_examination(found)
 
 
 def _settings(
@@ -264,24 +159,3 @@ def _fit(source: str, recipe: "Recipe", out: Path, title: str, options: _Options
 
 def _stem(source: str) -> str:
     return Path(source).stem or "images"
-
-
-def main() -> None:
-    """Run a command; a failure is one line, and its kind is the exit status."""
-    try:
-        app()
-    except UserError as error:
-        if _debug:
-            raise
-        print(f"cdclust: {error}", file=sys.stderr)
-        raise SystemExit(2 if isinstance(error, UsageError) else 1) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    except Exception as error:
-        if type(error).__name__ == "Interrupted":  # not imported: that would bring torch to every command
-            print("cdclust: stopped, with a checkpoint; --out FOLDER --resume goes on", file=sys.stderr)
-            raise SystemExit(130) from None
-        if _debug:
-            raise
-        print(f"cdclust: {type(error).__name__}: {error} (cdclust --debug ... shows where)", file=sys.stderr)
-        raise SystemExit(1) from None

@@ -1,0 +1,26 @@
+"""What the shell shows: progress while it works, tables at the end. A table of a new kind gets a file of its own."""
+
+from cdclust.console.screen import err, out
+from cdclust.console.tables import (
+    show_comparison,
+    show_examination,
+    show_metrics,
+    show_recipe,
+    show_recipes,
+    show_scores,
+    show_summary,
+)
+from cdclust.console.watcher import Watcher
+
+__all__ = [
+    "Watcher",
+    "err",
+    "out",
+    "show_comparison",
+    "show_examination",
+    "show_metrics",
+    "show_recipe",
+    "show_recipes",
+    "show_scores",
+    "show_summary",
+]
