@@ -115,6 +115,12 @@ def test_dead_clusters_are_said():
     assert "only 4 of 10 clusters" in sentence
 
 
+def test_clusters_are_not_warned_about_before_they_begin():
+    collapsed = HEALTHY | {"nonempty_clusters": 1, "largest_share": 1.0}
+    assert warnings(collapsed, 1000, 10, pretext=True) == []
+    assert len(warnings(collapsed, 1000, 10, pretext=False)) == 1
+
+
 def test_two_uneven_clusters_are_no_collapse_but_one_of_two_is():
     figures = HEALTHY | {"nonempty_clusters": 2, "largest_share": 0.95}
     assert warnings(figures, 1000, 2) == []

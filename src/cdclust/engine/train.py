@@ -146,7 +146,9 @@ class Trainer:
     def _end_epoch(self, epoch: int) -> None:
         self.watch.check(epoch, self.progress.step)
         figures = {"epoch": epoch + 1, "step": self.progress.step, **self.watch.figures(), "lr": self._lr()}
-        cautions = warnings(figures, self.method.n_negatives(self.settings.batch_size), self.recipe.n_clusters)
+        pretext = self.progress.step <= self.recipe.objective.pretext * self.total
+        n_negatives = self.method.n_negatives(self.settings.batch_size)
+        cautions = warnings(figures, n_negatives, self.recipe.n_clusters, pretext)
         figures |= {"seconds": self.progress.seconds, "images_per_second": self._images_per_second()}
         if self.score and ((epoch + 1) % self.settings.evaluate_every == 0 or self.progress.step == self.total):
             figures |= self.score()

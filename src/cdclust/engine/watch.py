@@ -73,8 +73,8 @@ def check_weights(network: nn.Module, epoch: int) -> None:
         raise Diverged(f"training diverged in epoch {epoch + 1}: weights are not finite. Lower optimizer.lr")
 
 
-def warnings(figures: dict[str, float], n_negatives: int, n_clusters: int) -> list[str]:
-    """What is wrong by the look of an epoch's figures, in words, with what to try."""
+def warnings(figures: dict[str, float], n_negatives: int, n_clusters: int, pretext: bool = False) -> list[str]:
+    """What is wrong by the look of an epoch's figures, in words, with what to try; `pretext`: z_c is not in use yet."""
     found = []
     plateau = math.log(1 + n_negatives)
     if abs(figures["info_nce"] - plateau) < 0.02 * plateau and figures["positive_n"] > 0.98:
@@ -83,6 +83,8 @@ def warnings(figures: dict[str, float], n_negatives: int, n_clusters: int) -> li
             "both views of an image agree. Lower optimizer.lr, set head.batch_norm=true or lengthen "
             "optimizer.warmup_epochs"
         )
+    if pretext:
+        return found
     if "largest_share" in figures and (
         figures["nonempty_clusters"] == 1 or figures["largest_share"] > 0.9 + 0.1 / n_clusters
     ):
