@@ -30,6 +30,11 @@ def test_a_cache_goes_on_where_its_writer_was_killed(tmp_path):
     assert open_cache(tmp_path, "photos", key()).complete
 
 
+def test_the_same_photos_under_another_name_are_found(tmp_path):
+    fill(open_cache(tmp_path, "photos", key()), 0)
+    assert open_cache(tmp_path, "/home/somebody/photos", key()).n_done == 1024
+
+
 def test_every_row_is_in_one_chunk(tmp_path):
     cache = open_cache(tmp_path, "photos", key())
     assert [row for chunk in range(cache.n_chunks) for row in cache.rows_of(chunk)] == list(range(2500))
@@ -90,7 +95,7 @@ def test_an_array_of_another_shape_is_refused_in_one_line(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="--cache"):
+    with pytest.raises(UserError, match="CDCLUST_CACHE"):
         open_cache(tmp_path / "file", "photos", key())
 
 

@@ -123,8 +123,9 @@ class FeatureCache:
 
 
 def open_cache(root: Path, name: str, key: CacheKey) -> FeatureCache:
-    """The cache of this key below `root`, new or as it was left."""
-    folder = root / f"{_slug(name)}-{key.digest()}"
+    """The cache of this key below `root`, new or as it was left; the name is for people, the key alone decides."""
+    digest = key.digest()
+    folder = next(iter(sorted(root.glob(f"*-{digest}"))), root / f"{_slug(name)}-{digest}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         meta = folder / "key.json"
@@ -135,7 +136,7 @@ def open_cache(root: Path, name: str, key: CacheKey) -> FeatureCache:
         return FeatureCache(folder, key)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"the feature cache {folder} cannot be used: {reason}; name another with --cache") from error
+        raise UserError(f"the feature cache {folder} cannot be used: {reason}; name another place in the variable CDCLUST_CACHE") from error
 
 
 def _slug(name: str) -> str:
