@@ -136,7 +136,9 @@ def open_cache(root: Path, name: str, key: CacheKey) -> FeatureCache:
         return FeatureCache(folder, key)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"the feature cache {folder} cannot be used: {reason}; name another place in the variable CDCLUST_CACHE") from error
+        raise UserError(
+            f"the feature cache {folder} cannot be used: {reason}; name another place in the variable CDCLUST_CACHE"
+        ) from error
 
 
 def _slug(name: str) -> str:
