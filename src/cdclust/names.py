@@ -2,6 +2,7 @@
 
 import csv
 import unicodedata
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def cluster_names(run: Run) -> dict[int, str]:
     return names
 
 
-def called(cluster: int, names: dict[int, str]) -> str:
+def called(cluster: int, names: Mapping[int, str]) -> str:
     """A cluster's number, and its name where it has one: for people, on one line of a terminal."""
     return f"{cluster} {shown(names[cluster])}" if cluster in names else str(cluster)
 

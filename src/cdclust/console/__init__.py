@@ -8,7 +8,9 @@ from cdclust.console.tables import (
     show_recipe,
     show_recipes,
     show_scores,
+    show_sizes,
     show_summary,
+    show_taken,
 )
 from cdclust.console.watcher import Watcher
 
@@ -22,5 +24,7 @@ __all__ = [
     "show_recipe",
     "show_recipes",
     "show_scores",
+    "show_sizes",
     "show_summary",
+    "show_taken",
 ]
