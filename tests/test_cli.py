@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from cdclust.cli import main
-from cdclust.console import Watcher
+from cdclust.console import Watcher, screen
 from cdclust.recipe import shipped
 
 CONTRACT = {
@@ -466,3 +466,32 @@ def test_json_of_a_prediction_counts_what_the_table_holds(shell, trained, tmp_pa
     rows = list(csv.DictReader((tmp_path / "p.csv").open(newline="")))
     assert found["sizes"] == {k: n for k in "0123" if (n := sum(row["cluster"] == k for row in rows))}
     assert (found["n_images"], found["n_unreadable"]) == (48, 0)
+
+
+@pytest.fixture
+def aloud(monkeypatch):
+    """Whatever --quiet does ends with the test."""
+    monkeypatch.setattr(screen, "quiet", False)
+    monkeypatch.setattr(screen.out, "quiet", False)
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_quiet_prints_nothing_but_what_json_asks_for(shell, trained, aloud, place):
+    def command(*words):
+        return shell("--quiet", *words) if place == "before" else shell(*words, "-q")
+
+    assert command("evaluate", trained[0]) == (said := command("recipes"))
+    assert (said.status, said.out, said.err) == (0, "", "")
+    assert json.loads(command("evaluate", trained[0], "--json").out)["n_images"] == 48
+
+
+def test_a_quiet_run_still_says_what_is_wrong(fit, aloud, tmp_path):
+    said = fit("--quiet", **{"objective.alpha": 0.0})
+    assert (said.status, said.out) == (0, "")
+    assert all(line.startswith("warning: ") for line in said.err.splitlines())
+    refused(fit("--quiet"), "exists already", {1})
+
+
+def test_recipes_are_data_with_json(shell):
+    assert json.loads(shell("recipes", "--json").out).keys() == set(shipped())
+    assert json.loads(shell("recipes", "cifar10", "--json").out)["objective"]["alpha"] == 5.0

@@ -1,5 +1,6 @@
 """What the shell shows: progress while it works, tables at the end. A table of a new kind gets a file of its own."""
 
+from cdclust.console.notebook import NotebookWatcher, in_notebook
 from cdclust.console.screen import err, out
 from cdclust.console.tables import (
     show_comparison,
@@ -27,4 +28,10 @@ __all__ = [
     "show_sizes",
     "show_summary",
     "show_taken",
+    "watcher",
 ]
+
+
+def watcher(title: str) -> Watcher | NotebookWatcher:
+    """Whoever shows progress where this runs."""
+    return NotebookWatcher(title) if in_notebook() else Watcher(title)
