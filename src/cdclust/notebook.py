@@ -36,7 +36,7 @@ STYLE = """<style>
 .cdclust td.n{text-align:right;font-variant-numeric:tabular-nums}
 .cdclust img{width:48px;height:48px;object-fit:cover;margin:1px;vertical-align:middle;border-radius:3px}
 .cdclust .small{image-rendering:pixelated}
-.cdclust .gallery img{width:72px;height:72px}
+.cdclust .gallery img{width:56px;height:56px}
 .cdclust .gallery{margin:.8em 0 .2em}
 .cdclust .gap{display:inline-block;width:1.2em}
 .cdclust .dim{opacity:.65}

@@ -33,9 +33,10 @@ def describe(source: Any, split: str, labels: Any = None, root: str | PathLike[s
     if isinstance(source, (str, os.PathLike)):
         text = _text(source)
         path = Path(source).expanduser()
-        if text.split(":")[0] in DATA_SETS and not path.is_file():
-            return Origin(text, None, split, said, _text(data_root(root).absolute()))
-        return Origin(text, _text(path.absolute()) if path.exists() else None, split, said, None)
+        named = text.split(":")[0] in DATA_SETS and not path.is_file()
+        if not named and (path.exists() or "{" in text):  # a pattern of files' names is in braces
+            return Origin(text, _text(path.absolute()), split, said, None)
+        return Origin(text, None, split, said, _text(data_root(root).absolute()))
     if _are_paths(source):
         return Origin("a list of paths", _text(Path.cwd()), split, said, None)
     return Origin(None, None, split, said, None)
@@ -78,7 +79,7 @@ def open_images(run: Run, keys: Sequence[str], source: str | None, root: Path | 
         stream = open_stream([os.fspath(Path(origin.path or ".", key)) for key in keys])
         stream.keys = keys
         return stream
-    if origin.path is not None and not Path(origin.path).exists():
+    if origin.path is not None and "{" not in origin.path and not Path(origin.path).exists():
         raise UserError(f"the images of {run.path} are no longer at {origin.path}; say where they are with --source")
     return open_stream(origin.path or origin.given, split=split, root=root or origin.root)
 

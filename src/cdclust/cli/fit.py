@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @app.command()
 def demo(
     out: Annotated[Path | None, typer.Option(help="folder to write; else demo, demo-2, ...")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="everything random follows from it")] = 0,
     seeds: Annotated[int | None, typer.Option(min=1, help="repeat with this many seeds")] = None,
     device: Device = "auto",
     as_json: AsJson = False,
