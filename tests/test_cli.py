@@ -2,6 +2,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +13,13 @@ import torch
 from PIL import Image
 
 from cdclust.cli import main
-from cdclust.console import Watcher
+from cdclust.console import Watcher, screen
 from cdclust.recipe import shipped
 
 CONTRACT = {
     "recipe.yaml",
     "environment.json",
+    "source.json",
     "log.jsonl",
     "tensorboard",
     "checkpoint.pt",
@@ -424,3 +426,72 @@ def test_help_comes_without_torch():
     assert done.returncode == 0, done.stderr
     for command in ("demo", "fit", "predict", "evaluate", "recipes", "doctor"):
         assert command in done.stdout
+
+
+def test_a_run_is_taken_away_from_where_its_images_are(shell, trained, tmp_path, pictures):
+    run, _ = trained
+    said = shell("apply", run, "--out", tmp_path / "sorted", "--json")
+    assert said.status == 0, said.err
+    found = json.loads(said.out)
+    own = json.loads((run / "metrics.json").read_text())
+    assert [found["sizes"].get(str(k), 0) for k in range(4)] == own["cluster_sizes"]
+    for row in csv.DictReader((tmp_path / "sorted" / "labels.csv").open(newline="")):
+        with Image.open(tmp_path / "sorted" / row["file"]) as image:
+            np.testing.assert_array_equal(np.asarray(image), pictures[int(row["image"])])
+    refused(shell("apply", run, "--out", tmp_path / "sorted"), "is not empty", {1})
+    refused(shell("apply", run, "--format", "yolo"), "--format yolo", {2})
+
+
+def test_names_are_shown_everywhere_and_never_as_markup(shell, trained, tmp_path, source):
+    run = tmp_path / "named"
+    shutil.copytree(trained[0], run)
+    names = {k: f"[red]K{k}[/red]" for k in range(4)}
+    (run / "names.csv").write_text("cluster,name\n" + "".join(f"{k},{name}\n" for k, name in names.items()))
+    for words in (["predict", run, source, "--out", tmp_path / "p.csv"], ["evaluate", run], ["evaluate", run, source]):
+        said = shell(*words)
+        assert said.status == 0, said.err
+        assert "[red]K" in said.out, words
+    assert "[red]K" in shell("apply", run, "--out", tmp_path / "labels.jsonl").out
+    for row in csv.DictReader((tmp_path / "p.csv").open(newline="")):
+        assert row["name"] == names[int(row["cluster"])]
+    for line in (tmp_path / "labels.jsonl").read_text().splitlines():
+        assert json.loads(line)["name"] == names[json.loads(line)["cluster"]]
+    (run / "names.csv").write_text("cluster,name\n9,cats\n")
+    refused(shell("predict", run, source, "--out", tmp_path / "q.csv"), "names.csv, line 2: '9' is no cluster", {1})
+
+
+def test_json_of_a_prediction_counts_what_the_table_holds(shell, trained, tmp_path):
+    said = shell("predict", *trained, "--out", tmp_path / "p.csv", "--json")
+    found = json.loads(said.out)
+    rows = list(csv.DictReader((tmp_path / "p.csv").open(newline="")))
+    assert found["sizes"] == {k: n for k in "0123" if (n := sum(row["cluster"] == k for row in rows))}
+    assert (found["n_images"], found["n_unreadable"]) == (48, 0)
+
+
+@pytest.fixture
+def aloud(monkeypatch):
+    """Whatever --quiet does ends with the test."""
+    monkeypatch.setattr(screen, "quiet", False)
+    monkeypatch.setattr(screen.out, "quiet", False)
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_quiet_prints_nothing_but_what_json_asks_for(shell, trained, aloud, place):
+    def command(*words):
+        return shell("--quiet", *words) if place == "before" else shell(*words, "-q")
+
+    assert command("evaluate", trained[0]) == (said := command("recipes"))
+    assert (said.status, said.out, said.err) == (0, "", "")
+    assert json.loads(command("evaluate", trained[0], "--json").out)["n_images"] == 48
+
+
+def test_a_quiet_run_still_says_what_is_wrong(fit, aloud, tmp_path):
+    said = fit("--quiet", **{"objective.alpha": 0.0})
+    assert (said.status, said.out) == (0, "")
+    assert all(line.startswith("warning: ") for line in said.err.splitlines())
+    refused(fit("--quiet"), "exists already", {1})
+
+
+def test_recipes_are_data_with_json(shell):
+    assert json.loads(shell("recipes", "--json").out).keys() == set(shipped())
+    assert json.loads(shell("recipes", "cifar10", "--json").out)["objective"]["alpha"] == 5.0

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from cdclust import console
+from cdclust import console, notebook
 from cdclust import recipe as recipes
-from cdclust.data import Catalogue
+from cdclust.data import Catalogue, open_stream
 from cdclust.engine.assign import Assigned
 from cdclust.engine.compute import resolve_compute
 from cdclust.jobs.fit import fit
@@ -63,6 +63,8 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         metrics.json; with y, the scores too.
     history_ : list of dict
         An entry an epoch.
+    gallery_ : list of Shelf
+        Each cluster's size and a few small pictures, the largest first: what a notebook shows.
 
     Examples
     --------
@@ -110,17 +112,36 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         settings = recipes.load(name).changed(changes)
         asked = settings.training.precision if self.precision == "auto" else self.precision
         compute = resolve_compute(self.device, asked)
-        watcher = console.Watcher("fit") if self.verbose else Silent()
+        watcher = console.watcher("fit") if self.verbose else Silent()
         with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():  # torch's generator stays the caller's
             path = Path(self.out) if self.out is not None else Path(folder) / "run"
-            run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
+            try:
+                run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
+            finally:
+                watcher.close()
             self.model_: Model = load_model(run, compute)
             self.metrics_, self.history_ = run.metrics(), run.log()
-        images, assigned = self.model_.assign(X, split=training_split(X, settings))
+        split = training_split(X, settings)
+        images, assigned = self.model_.assign(X, split=split)
         self.labels_ = images.spread(assigned.clusters)
         self.probabilities_ = images.spread(assigned.probabilities, 0)
         self.embedding_ = images.spread(assigned.features, 0)
+        self.gallery_ = notebook.shelves(open_stream(X, split=split), images.rows, assigned, settings.n_clusters)
         return self
+
+    def show(self) -> None:
+        """Show a few images of each cluster: in the notebook, or from elsewhere in the browser."""
+        check_is_fitted(self, "gallery_")
+        notebook.show(notebook.gallery(self.gallery_, self.metrics_))
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's box, and after fit the clusters below it."""
+        box: str = estimator_html_repr(self)
+        return box + notebook.table(self.gallery_, self.metrics_) if hasattr(self, "gallery_") else box
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        shown: dict[str, Any] = super()._repr_mimebundle_(**options)
+        return shown | ({"text/html": self._repr_html_inner()} if "text/html" in shown else {})
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each image; -1 for one that cannot be read."""

@@ -34,7 +34,7 @@ class Recipe(Settings):
     name: str = "custom"
     about: str = ""
     n_clusters: int = Field(10, ge=2, description="K")
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, description="everything random follows from it")
     data: DataSettings = DataSettings()
     views: ViewSettings = ViewSettings()
     network: NetworkSettings = NetworkSettings()

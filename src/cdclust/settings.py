@@ -110,12 +110,12 @@ class ObjectiveSettings(Settings):
 class OptimizerSettings(Settings):
     """How weights move."""
 
-    name: Literal["sgd", "adamw", "lars"] = "sgd"
+    name: Literal["sgd", "adamw", "lars"] = Field("sgd", description="which optimiser")
     lr: float = Field(0.06, gt=0, description="at its highest")
     momentum: float = Field(0.9, ge=0, lt=1, description="of sgd and lars")
-    weight_decay: float = Field(5e-4, ge=0)
+    weight_decay: float = Field(5e-4, ge=0, description="of all weights, but see decay_norms")
     decay_norms: bool = Field(True, description="decay biases and normalisation too; never with lars")
-    schedule: Literal["cosine", "constant"] = "cosine"
+    schedule: Literal["cosine", "constant"] = Field("cosine", description="of the learning rate, behind the warm-up")
     warmup_epochs: float = Field(0.0, ge=0, description="linear rise from 0")
     clip: float | None = Field(None, gt=0, description="largest norm of the gradient")
 
@@ -123,10 +123,10 @@ class OptimizerSettings(Settings):
 class TrainingSettings(Settings):
     """How long, how much at a time, in what precision."""
 
-    epochs: int = Field(1200, ge=1)
-    batch_size: int = Field(512, ge=2)
+    epochs: int = Field(1200, ge=1, description="times that every image is trained on")
+    batch_size: int = Field(512, ge=2, description="images a step")
     attempts: int = Field(1, ge=1, description="networks trained, of which the one with the lowest loss is kept")
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field("auto", description="of the networks' arithmetic")
     channels_last: bool = Field(True, description="memory layout of the encoder")
     threads: int | None = Field(None, ge=1, description="of the processor; none: as many as torch takes")
     evaluate_every: int = Field(10, ge=1, description="epochs between scorings on clean images")

@@ -12,14 +12,17 @@ from cdclust.cli.shell import app
 @app.command()
 def recipes(
     name: Annotated[str | None, typer.Argument(help="show this recipe, with the origin of each value")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the shipped recipes, or show one."""
     from cdclust import console, recipe
 
     if name is None:
-        console.show_recipes({each: recipe.load(each).about for each in recipe.shipped()})
+        about = {each: recipe.load(each).about for each in recipe.shipped()}
+        print(json.dumps(about)) if as_json else console.show_recipes(about)
     else:
-        console.show_recipe(recipe.load(name))
+        shown = recipe.load(name)
+        print(json.dumps(shown.model_dump(mode="json"))) if as_json else console.show_recipe(shown)
 
 
 @app.command()

@@ -20,18 +20,28 @@ def predict(
     strict: Strict = False,
     device: Device = "auto",
     precision: Precision = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Sort other images into the clusters of a run."""
     from cdclust import console
     from cdclust.engine.compute import resolve_compute
     from cdclust.jobs.predict import predict as do
+    from cdclust.names import cluster_names
     from cdclust.run import open_run
 
-    watcher = console.Watcher("predict")
     compute = resolve_compute(device, precision)
-    n, bad = do(open_run(run), source, out, compute, watcher, split=split, root=root, strict=strict)
-    unreadable = f", {bad:,} unreadable" if bad else ""
-    console.out.print(f"{n:,} images{unreadable}: {out}")
+    opened, watcher = open_run(run), console.Watcher("predict")
+    try:
+        count = do(opened, source, out, compute, watcher, split=split, root=root, strict=strict)
+    finally:
+        watcher.close()
+    if as_json:
+        sizes = {str(cluster): size for cluster, size in sorted(count.sizes.items())}
+        print(json.dumps({"out": str(out), "n_images": count.images, "n_unreadable": count.unreadable, "sizes": sizes}))
+    else:
+        console.show_sizes(count.sizes, cluster_names(opened))
+        unreadable = f", {count.unreadable:,} unreadable" if count.unreadable else ""
+        console.out.print(f"{count.images:,} images{unreadable}: {out}")
 
 
 @app.command()
@@ -47,6 +57,7 @@ def evaluate(
 ) -> None:
     """Score a run against labels: ACC, NMI, ARI, purity, and a row a class."""
     from cdclust import console
+    from cdclust.names import cluster_names
     from cdclust.run import open_run
 
     if source is None and (run / "summary.json").exists():
@@ -56,11 +67,15 @@ def evaluate(
     opened = open_run(run)
     if source is None:
         metrics = opened.metrics()
-        print(json.dumps(metrics)) if as_json else console.show_metrics(metrics)
+        print(json.dumps(metrics)) if as_json else console.show_metrics(metrics, cluster_names(opened))
         return
     from cdclust.engine.compute import resolve_compute
     from cdclust.jobs.predict import evaluate as do
 
     compute = resolve_compute(device, precision)
-    found = do(opened, source, compute, console.Watcher("evaluate"), split=split, labels=labels, root=root)
-    print(json.dumps(found)) if as_json else console.show_scores(found)
+    watcher = console.Watcher("evaluate")
+    try:
+        found = do(opened, source, compute, watcher, split=split, labels=labels, root=root)
+    finally:
+        watcher.close()
+    print(json.dumps(found)) if as_json else console.show_scores(found, cluster_names(opened))

@@ -1,5 +1,6 @@
 """What the shell shows: progress while it works, tables at the end. A table of a new kind gets a file of its own."""
 
+from cdclust.console.notebook import NotebookWatcher, in_notebook
 from cdclust.console.screen import err, out
 from cdclust.console.tables import (
     show_comparison,
@@ -8,7 +9,9 @@ from cdclust.console.tables import (
     show_recipe,
     show_recipes,
     show_scores,
+    show_sizes,
     show_summary,
+    show_taken,
 )
 from cdclust.console.watcher import Watcher
 
@@ -22,5 +25,13 @@ __all__ = [
     "show_recipe",
     "show_recipes",
     "show_scores",
+    "show_sizes",
     "show_summary",
+    "show_taken",
+    "watcher",
 ]
+
+
+def watcher(title: str) -> Watcher | NotebookWatcher:
+    """Whoever shows progress where this runs."""
+    return NotebookWatcher(title) if in_notebook() else Watcher(title)

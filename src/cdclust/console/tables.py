@@ -1,16 +1,20 @@
 """Results at the end of a command."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Column, Table
 
 from cdclust.console.screen import out
+from cdclust.names import called
 from cdclust.recipe import FIELDS, Recipe, described
 
+MOST_CLUSTERS = 40  # with a bar of their own
+NAMELESS: Mapping[int, str] = {}
 MOST_OF_A_NAME = max(map(len, FIELDS))  # a field's name is to be typed, and so is never cut
 
 
-def show_metrics(metrics: dict[str, Any]) -> None:
+def show_metrics(metrics: dict[str, Any], names: Mapping[int, str] = NAMELESS) -> None:
     """The scores, where there are labels, and a bar a cluster."""
     protocol = metrics["protocol"]
     out.print(f"{metrics['n_images']:,} images of {protocol['trained_on']}, {metrics['n_clusters']} clusters")
@@ -18,17 +22,31 @@ def show_metrics(metrics: dict[str, Any]) -> None:
         scores = "  ".join(f"{name.upper()} {metrics[name]:.3f}" for name in ("acc", "nmi", "ari"))
         where = f"on {protocol['split']} ({protocol['n_scored']:,} images), last epoch"
         out.print(f"{scores}  {where}", style="bold")
-    table = Table("cluster", "images", "", box=None, header_style="dim")
-    sizes = metrics["cluster_sizes"]
-    for cluster, size in sorted(enumerate(sizes), key=lambda pair: -pair[1])[:40]:
-        table.add_row(str(cluster), f"{size:,}", "█" * round(30 * size / max(sizes)))
-    out.print(table)
+    show_sizes(dict(enumerate(metrics["cluster_sizes"])), names)
     if metrics["n_unreadable"]:
         out.print(
             f"{metrics['n_unreadable']:,} of {metrics['n_images']:,} images could not be read; see assignments.csv"
         )
     for note in (*metrics["notes"], *metrics["warnings"]):
         out.print(f"note: {note}", style="yellow")
+
+
+def show_sizes(sizes: Mapping[int, int], names: Mapping[int, str] = NAMELESS) -> None:
+    """A bar a cluster, the largest first, and how many clusters are not shown."""
+    table = Table("cluster", "images", "", box=None, header_style="dim")
+    order = sorted(sizes.items(), key=lambda pair: -pair[1])
+    for cluster, size in order[:MOST_CLUSTERS]:
+        table.add_row(called(cluster, names), f"{size:,}", "█" * round(30 * size / max(1, order[0][1])))
+    out.print(table)
+    if rest := order[MOST_CLUSTERS:]:
+        out.print(f"and {len(rest):,} smaller clusters, of {rest[0][1]:,} images and fewer")
+
+
+def show_taken(found: dict[str, Any], names: Mapping[int, str] = NAMELESS) -> None:
+    """What was taken away, and what was not."""
+    show_sizes({int(cluster): size for cluster, size in found["sizes"].items()}, names)
+    said = [f"{found[f'n_{what}']:,} {what}" for what in ("sorted", "uncertain", "unreadable", "missing")]
+    out.print(f"{', '.join(each for each in said if not each.startswith('0 '))}: {found['out']}")
 
 
 def show_comparison(rows: dict[str, dict[str, float]]) -> None:
@@ -49,16 +67,16 @@ def show_summary(summary: dict[str, Any]) -> None:
     out.print(table)
 
 
-def show_scores(found: dict[str, Any]) -> None:
+def show_scores(found: dict[str, Any], names: Mapping[int, str] = NAMELESS) -> None:
     """Scores of an evaluation, and a row a class."""
     scores = "  ".join(f"{name.upper()} {found[name]:.3f}" for name in ("acc", "nmi", "ari"))
     purity = f"purity (many-to-one) {found['purity']:.3f}"
     out.print(f"{scores}  {purity}  on {found['split']} ({found['n_images']:,} images)", style="bold")
     table = Table("class", "images", "cluster", "recall", "precision", box=None, header_style="dim")
-    names = found["class_names"]
+    classes = found["class_names"]
     for row in found["classes"]:
-        label = names[row["label"]] if names else str(row["label"])
-        cluster = "-" if row["matched"] is None else str(row["matched"])
+        label = classes[row["label"]] if classes else str(row["label"])
+        cluster = "-" if row["matched"] is None else called(row["matched"], names)
         table.add_row(label, f"{row['size']:,}", cluster, f"{row['recall']:.3f}", f"{row['precision']:.3f}")
     out.print(table)
 

@@ -1,10 +1,15 @@
 """A run as it goes: a live line in a terminal, plain lines where nobody looks."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column
+from rich.text import Text
 
+from cdclust.console import screen
 from cdclust.console.screen import err
 
 PLAIN_SECONDS = 30.0  # between lines where the output is no terminal
@@ -17,21 +22,32 @@ SHOWN = (
 )
 
 
+class _WithFigures(Progress):
+    """A bar, and the figures of health on a line below it, so that neither is cut in a narrow terminal."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """One line each."""
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if figures := task.fields["figures"]:
+                yield Text(f"  {figures}", style="dim")
+
+
 class Watcher:
     """Draws a run's progress with a time left; warnings are said once each."""
 
     def __init__(self, title: str, folder: Path | None = None) -> None:
         self.title, self.folder = title, folder
-        self.live = err.is_terminal
-        self.bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
+        self.quiet = screen.quiet
+        self.live = err.is_terminal and not self.quiet
+        self.bar = _WithFigures(
+            TextColumn("{task.description}", markup=False, table_column=Column(max_width=30, no_wrap=True)),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TextColumn("epochs"),
-            TimeElapsedColumn(),
+            TimeRemainingColumn(elapsed_when_finished=False, table_column=Column(no_wrap=True, min_width=7)),
             TextColumn("left"),
-            TimeRemainingColumn(elapsed_when_finished=False),
-            TextColumn("{task.fields[speed]}  {task.fields[figures]}", markup=False),
+            TextColumn("{task.fields[speed]}", markup=False, table_column=Column(no_wrap=True)),
             console=err,
             transient=True,
         )
@@ -50,10 +66,10 @@ class Watcher:
         """Show an empty bar, or one that starts where the run goes on."""
         self._start, self._total, self._per_epoch = (step, time.monotonic()), total, steps_per_epoch
         if self.folder is not None:
-            err.print(f"{self.title}: run folder {self.folder}")
+            self._say(f"{self.title}: run folder {self.folder}")
             self.folder = None  # said once
         if 0 < step < total:
-            err.print(f"{self._name}: going on from epoch {step // steps_per_epoch} of {total // steps_per_epoch}")
+            self._say(f"{self._name}: going on from epoch {step // steps_per_epoch} of {total // steps_per_epoch}")
         if self.live and step < total:
             self.bar.start()
             epochs = total / steps_per_epoch
@@ -79,7 +95,7 @@ class Watcher:
         elif time.monotonic() - self._last > PLAIN_SECONDS or figures["step"] == self._total:
             self._last = time.monotonic()
             left = self._seconds_left(int(figures["step"]))
-            err.print(
+            self._say(
                 f"{self._name}: epoch {figures['epoch']:.0f}/{self._total // self._per_epoch}, {left} left, {shown}"
             )
         for caution in cautions:
@@ -92,17 +108,21 @@ class Watcher:
         if not self.live:
             if time.monotonic() - self._last > PLAIN_SECONDS:
                 self._last = time.monotonic()
-                err.print(f"{self.title}: {what}, {done:,} of {total:,}")
+                self._say(f"{self.title}: {what}, {done:,} of {total:,}")
             return
         if self._work is None:
-            columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-            self._work = Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=err, transient=True)
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
+            self._work = Progress(*columns, TimeRemainingColumn(), TextColumn("left"), console=err, transient=True)
             self._work.add_task(f"{self.title}: {what}", total=total)
             self._work.start()
         self._work.update(self._work.task_ids[0], completed=done)
         if done >= total:
             self._work.stop()
             self._work = None
+
+    def _say(self, line: str) -> None:
+        if not self.quiet:
+            err.print(line)
 
     def _seconds_left(self, step: int) -> str:
         first, began = self._start

@@ -139,15 +139,15 @@ class FileStream(ImageStream):
             split=files.split,
             notes=files.notes,
         )
-        self._paths = files.paths
+        self.paths = files.paths
 
     def read(self, row: int, size: int | None) -> NDArray[np.uint8]:
         """The file as it is now; a file that has gone is `Unreadable`."""
-        return decode(self._paths[row], size)
+        return decode(self.paths[row], size)
 
     def fingerprint(self) -> str:
         """Keys, sizes and times of the files, none of which is opened."""
-        return digest(part for key, path in zip(self.keys, self._paths, strict=True) for part in (key, _state(path)))
+        return digest(part for key, path in zip(self.keys, self.paths, strict=True) for part in (key, _state(path)))
 
 
 def _state(path: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from cdclust import origin
 from cdclust import run as runs
 from cdclust.engine.checkpoint import Checkpoints
 from cdclust.engine.compute import Compute
@@ -41,12 +42,15 @@ def fit(
     build = setup.build if recipe.network.pretrained is None else frozen.build
     bench = build(source, recipe, compute, listener, labels, root, strict)
     run = runs.create(out, bench.recipe, resume)
+    where = origin.describe(source, bench.material.training.split, labels, root)
     attempts = recipe.training.attempts
     if run.finished:
         first = (run, bench) if attempts == 1 else _attempt(run, bench, 0)
         _checkpoints(*first).load(torch.device("cpu"))  # refuses images that are not the run's
+        origin.record(run, where)  # which may lie elsewhere now
         return run
     trained = _train(run, bench, command or []) if attempts == 1 else _best_of(attempts, run, bench, command or [])
+    origin.record(run, where)
     results.write(run, trained.bench, trained.progress, trained.cautions, trained.losses)
     return run
 

@@ -24,6 +24,9 @@ class Silent:
     def on_work(self, what: str, done: int, total: int) -> None:
         """Nothing to do."""
 
+    def close(self) -> None:
+        """Nothing to do."""
+
 
 class Recorder:
     """Writes log.jsonl and TensorBoard events, and passes everything on to the one who watches."""

@@ -1,12 +1,11 @@
 """`cdclust predict` and `cdclust evaluate`: a trained run on other images."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,23 +13,20 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from cdclust import run as runs
 from cdclust.data import OK, Catalogue, ImageSet, ImageStream, available_splits, open_stream, read_batches
 from cdclust.engine.assign import Assigned, assign_all, joined
 from cdclust.engine.compute import Compute
 from cdclust.engine.embed import BATCH, Embedder
 from cdclust.engine.feed import Clean, ImageFeed
 from cdclust.engine.train import Listener, prepare
-from cdclust.errors import UsageError, UserError
+from cdclust.errors import UserError
 from cdclust.evaluation import metrics
-from cdclust.jobs import frozen, results, setup
+from cdclust.jobs import frozen, results, setup, tables
 from cdclust.jobs.listeners import Silent
 from cdclust.methods import Method
+from cdclust.names import cluster_names
 from cdclust.recipe import Recipe
 from cdclust.run import Run
-
-ROWS_A_GROUP = 10_000  # of a parquet file, and in memory while it is written
-FORMATS = (".csv", ".parquet", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -144,22 +140,16 @@ def predict(
     split: str | None = None,
     root: str | PathLike[str] | None = None,
     strict: bool = False,
-) -> tuple[int, int]:
-    """Assign every image of a source and write the table; how many images, and how many unreadable."""
-    if out.suffix not in FORMATS:
-        raise UsageError(f"--out {out}: the ending must be one of {', '.join(FORMATS)}")
-    if out.suffix == ".parquet":
-        _need_pyarrow()
-    if out.exists():
-        raise UserError(f"--out {out} exists already; choose another name")
-    if not out.parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.parent}; make it first")
+) -> "Count":
+    """Assign every image of a source and write the table, with a column of names where clusters have them."""
+    tables.check_table(out)
+    names = cluster_names(run)
     model = load_model(run, compute)
     catalogue, parts = model.parts(source, listener, split=split or "all", root=root, strict=strict)
     count = Count()
     lines = (line for part in parts for line in count.over(part, catalogue.keys))
-    Run(out.parent).write(out.name, lambda file: _write_table(file, lines, out.suffix))
-    return count.images, count.unreadable
+    tables.write_table(out, tables.named(lines, names), names=bool(names))
+    return count
 
 
 @dataclass
@@ -168,11 +158,13 @@ class Count:
 
     images: int = 0
     unreadable: int = 0
+    sizes: Counter[int] = field(default_factory=Counter)  # of each cluster that got an image
 
     def over(self, part: Part, keys: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """Lines of a part, which is counted."""
         self.images += len(part.rows) + len(part.bad)
         self.unreadable += len(part.bad)
+        self.sizes.update(part.assigned.clusters.tolist())
         return results.lines(keys, part.rows, part.assigned, part.bad)
 
 
@@ -207,43 +199,3 @@ def evaluate(
         "clusters": [vars(row) for row in metrics.per_cluster(table)],
         "classes": [vars(row) for row in metrics.per_class(table)],
     }
-
-
-def _need_pyarrow() -> None:
-    try:
-        import pyarrow  # noqa: F401 - asked for before long work begins
-    except ImportError:
-        raise UserError("parquet needs pyarrow: pip install 'cdclust[parquet]'; or write .csv or .jsonl") from None
-
-
-def _write_table(file: IO[bytes], rows: Iterable[tuple[str, ...]], ending: str) -> None:
-    if ending == ".csv":
-        runs.write_csv(file, rows)
-    elif ending == ".jsonl":
-        for row in rows:
-            file.write((json.dumps(_typed(row)) + "\n").encode())
-    else:
-        _write_parquet(file, rows)
-
-
-def _write_parquet(file: IO[bytes], rows: Iterable[tuple[str, ...]]) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
-    kinds = (pyarrow.string(), pyarrow.int64(), pyarrow.float64(), pyarrow.int64(), pyarrow.float64(), pyarrow.string())
-    schema = pyarrow.schema(list(zip(runs.COLUMNS, kinds, strict=True)))
-    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
-        for group in batched(rows, ROWS_A_GROUP):
-            writer.write_table(pyarrow.Table.from_pylist([_typed(row) for row in group], schema))
-
-
-def batched(rows: Iterable[tuple[str, ...]], size: int) -> Iterator[list[tuple[str, ...]]]:
-    """Rows in lists of at most `size`."""
-    rows = iter(rows)
-    while group := list(islice(rows, size)):
-        yield group
-
-
-def _typed(row: tuple[str, ...]) -> dict[str, Any]:
-    kinds = (str, int, float, int, float, str)
-    return {name: kind(text) if text else None for name, kind, text in zip(runs.COLUMNS, kinds, row, strict=True)}
