@@ -154,8 +154,12 @@ def predict(
         raise UserError(f"--out {out} exists already; choose another name")
     if not out.parent.is_dir():
         raise UserError(f"--out {out}: there is no folder {out.parent}; make it first")
-    model = load_model(run, compute)
-    catalogue, parts = model.parts(source, listener, split=split or "all", root=root, strict=strict)
+    return tabulate(load_model(run, compute), source, out, listener, split=split or "all", root=root, strict=strict)
+
+
+def tabulate(model: Model, source: Any, out: Path, listener: Listener, **options: Any) -> tuple[int, int]:
+    """Assign every image of a source and write the table; how many images, and how many unreadable."""
+    catalogue, parts = model.parts(source, listener, **options)
     count = Count()
     lines = (line for part in parts for line in count.over(part, catalogue.keys))
     Run(out.parent).write(out.name, lambda file: _write_table(file, lines, out.suffix))
