@@ -21,6 +21,7 @@ from cdclust.jobs.fit import fit
 from cdclust.jobs.listeners import Silent
 from cdclust.jobs.predict import Model, load_model
 from cdclust.jobs.setup import training_split
+from cdclust.jobs.unknown_k import AUTO, choose, record
 
 
 class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -31,8 +32,8 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : int
-        K.
+    n_clusters : int or "auto"
+        K; "auto" lets the images propose it, on a frozen backbone.
     recipe : str
         A shipped recipe's name (`cdclust recipes`) or a file; "auto" is the one for photographs where X is files, the
         one for small images, trained from scratch, where X is pixels.
@@ -53,6 +54,8 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
+    n_clusters_ : int
+        K, also where it was proposed.
     labels_ : array (N,)
         The cluster of each image; -1 for one that could not be read.
     probabilities_ : array (N,)
@@ -78,7 +81,7 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_clusters: int = 10,
+        n_clusters: int | str = 10,
         *,
         recipe: str = "auto",
         backbone: str | None = None,
@@ -105,7 +108,8 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Train on images and assign them; y is only ever used to score the result."""
         chosen = self.random_state
         seed = chosen if isinstance(chosen, int) else check_random_state(chosen).randint(2**31)
-        changes = {"n_clusters": self.n_clusters, "seed": seed, **(self.settings or {})}
+        automatic = isinstance(self.n_clusters, str) and self.n_clusters == AUTO
+        changes = {**({} if automatic else {"n_clusters": self.n_clusters}), "seed": seed, **(self.settings or {})}
         if self.backbone is not None:
             changes = {"network.pretrained": None if self.backbone == "scratch" else self.backbone, **changes}
         name = recipes.usual(X, self.backbone) if self.recipe == "auto" else self.recipe
@@ -115,10 +119,16 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         watcher = console.watcher("fit") if self.verbose else Silent()
         with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():  # torch's generator stays the caller's
             path = Path(self.out) if self.out is not None else Path(folder) / "run"
+            proposal = None
             try:
+                if automatic:
+                    settings, proposal = choose(X, settings, compute, watcher, labels=y)
                 run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
             finally:
                 watcher.close()
+            if proposal is not None:
+                record(run, proposal)
+            self.n_clusters_ = settings.n_clusters
             self.model_: Model = load_model(run, compute)
             self.metrics_, self.history_ = run.metrics(), run.log()
         split = training_split(X, settings)

@@ -242,7 +242,7 @@ def test_a_part_of_imagenet_is_a_list_of_classes(imagenet):
         ("CIFAR-10", {}, "did you mean cifar10"),
         ("no/such/folder", {}, "neither a folder or file"),
         ("missing.npz", {}, "neither a folder or file"),
-        ("hf:beans", {}, "Hugging Face"),
+        ("hf:./beans", {}, "there is no folder ./beans"),
         ("digits", {"labels": "folders"}, "its own labels"),
         ("digits", {"size": 0}, "size: 0 is too small"),
         ("digits:list.txt", {}, "only an ImageNet"),

@@ -1,8 +1,9 @@
 """`cdclust demo` and `cdclust fit`."""
 
 import json
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from cdclust.cli.shell import app
 from cdclust.errors import UsageError, UserError
 
 if TYPE_CHECKING:
+    from cdclust.evaluation.unknown_k import Proposal
     from cdclust.recipe import Recipe
     from cdclust.run import Run
 
@@ -51,7 +53,7 @@ def demo(
 @app.command()
 def fit(
     source: Source,
-    k: Annotated[int | None, typer.Option("-k", help="number of clusters")] = None,
+    k: Annotated[str | None, typer.Option("-k", help="number of clusters, or auto: let the images propose it")] = None,
     recipe: Annotated[str | None, typer.Option(help="a shipped recipe's name, or a file; see: cdclust recipes")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="field=value; any field of the recipe")] = None,
     out: Annotated[Path | None, typer.Option(help="run folder; else made from the source's name")] = None,
@@ -72,9 +74,15 @@ def fit(
 
     if resume and out is None:
         raise UsageError("--resume needs --out: the folder of the run to go on with")
-    settings = _settings(source, recipe, out if resume else None, k, set_ or [], seed, backbone)
-    path = out or free_folder(f"runs/{_stem(source)}-k{settings.n_clusters}")
+    automatic = k == "auto"
+    number = None if automatic else _number_of_clusters(k)
+    settings = _settings(source, recipe, out if resume else None, number, set_ or [], seed, backbone, automatic)
     options = _Options(device, precision, seeds, resume, labels, root, strict)
+    if automatic:
+        settings, proposal = _proposed(source, settings, out, options)
+        console.show_proposal(proposal, to_err=as_json)
+        options = replace(options, proposal=proposal)
+    path = out or free_folder(f"runs/{_stem(source)}-k{settings.n_clusters}")
     found = _fit(source, settings, path, _stem(source), options)
     if as_json:
         print(json.dumps(found | {"run": str(path)}))
@@ -94,6 +102,7 @@ def _settings(
     assignments: list[str],
     seed: int | None,
     backbone: str | None,
+    automatic: bool = False,
 ) -> "Recipe":
     from cdclust import recipe
 
@@ -102,8 +111,8 @@ def _settings(
         chosen = recipe.load(str(resumed / "recipe.yaml"))
     else:
         shipped = recipe.shipped()
-        if name is None and source not in shipped and k is None and "n_clusters" not in changes:
-            raise UsageError("-k is missing: say how many clusters, such as -k 10")
+        if name is None and source not in shipped and k is None and not automatic and "n_clusters" not in changes:
+            raise UsageError("-k is missing: say how many clusters, such as -k 10, or -k auto")
         chosen = recipe.load(name or recipe.usual(source, backbone))
     if backbone is not None:
         changes["network.pretrained"] = None if backbone == "scratch" else backbone
@@ -112,6 +121,36 @@ def _settings(
     if seed is not None:
         changes["seed"] = seed
     return chosen.changed(changes)
+
+
+def _number_of_clusters(k: str | None) -> int | None:
+    if k is not None and not k.strip().lstrip("+-").isdecimal():
+        raise UsageError(f"-k {k}: write a whole number, such as -k 10, or -k auto")
+    return None if k is None else int(k)
+
+
+def _proposed(source: str, recipe: "Recipe", out: Path | None, options: "_Options") -> "tuple[Recipe, Proposal]":
+    """The recipe with the number of clusters that the images propose."""
+    from cdclust import console
+    from cdclust.engine.compute import resolve_compute
+    from cdclust.jobs.unknown_k import choose
+
+    if out is not None and not options.resume and out.is_dir() and any(out.iterdir()):
+        raise UserError(f"--out {out} exists already; add --resume to go on with it, or choose another folder")
+    asked = recipe.training.precision if options.precision == "auto" else options.precision
+    watcher = console.Watcher(_stem(source))
+    try:
+        return choose(
+            source,
+            recipe,
+            resolve_compute(options.device, asked),
+            watcher,
+            labels=options.labels,
+            root=options.root,
+            strict=options.strict,
+        )
+    finally:
+        watcher.close()
 
 
 @dataclass(frozen=True)
@@ -125,12 +164,14 @@ class _Options:
     labels: str | None = None
     root: Path | None = None
     strict: bool = False
+    proposal: "Proposal | None" = None  # of the number of clusters
 
 
 def _fit(source: str, recipe: "Recipe", out: Path, title: str, options: _Options) -> dict[str, Any]:
     from cdclust import console
     from cdclust.engine.compute import resolve_compute
     from cdclust.jobs import fit as job
+    from cdclust.jobs.unknown_k import record
 
     if options.resume and not out.exists():
         raise UserError(f"--resume: there is no run at {out}; leave --resume out to start one")
@@ -142,7 +183,7 @@ def _fit(source: str, recipe: "Recipe", out: Path, title: str, options: _Options
         watcher = console.Watcher(f"{title} (seed {settings.seed})" if options.seeds else title, path)
         go_on = options.resume and path.exists()
         try:
-            return job.fit(
+            run = job.fit(
                 source,
                 settings,
                 path,
@@ -154,6 +195,9 @@ def _fit(source: str, recipe: "Recipe", out: Path, title: str, options: _Options
                 listener=watcher,
                 command=sys.argv,
             )
+            if options.proposal is not None:
+                record(run, options.proposal)
+            return run
         finally:
             watcher.close()
 
@@ -163,4 +207,5 @@ def _fit(source: str, recipe: "Recipe", out: Path, title: str, options: _Options
 
 
 def _stem(source: str) -> str:
-    return Path(source).stem or "images"
+    """A name for the run: a data set's, or that of the folder or file."""
+    return re.sub(r'[:{}\[\]*?"<>|]+', "-", Path(source).stem).strip("-") or "images"

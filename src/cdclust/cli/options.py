@@ -6,7 +6,11 @@ from typing import Annotated
 import typer
 
 Source = Annotated[
-    str, typer.Argument(help="a folder, a .csv/.parquet/.txt manifest, a .npy/.npz, or a data set's name")
+    str,
+    typer.Argument(
+        help="a folder, a .csv/.parquet/.txt manifest, a .npy/.npz, .tar files ('{000..123}.tar'), or a data set's "
+        "name: cifar10, torchvision:NAME, hf:NAME[:CONFIG][:SPLIT], ..."
+    ),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda[:i] or mps")]
 Precision = Annotated[str, typer.Option(help="auto, fp32, bf16 or fp16")]

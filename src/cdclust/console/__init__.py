@@ -1,5 +1,6 @@
 """What the shell shows: progress while it works, tables at the end. A table of a new kind gets a file of its own."""
 
+from cdclust.console.curve import show_proposal
 from cdclust.console.notebook import NotebookWatcher, in_notebook
 from cdclust.console.screen import err, out
 from cdclust.console.tables import (
@@ -22,6 +23,7 @@ __all__ = [
     "show_comparison",
     "show_examination",
     "show_metrics",
+    "show_proposal",
     "show_recipe",
     "show_recipes",
     "show_scores",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cdclust.data.decode import Unreadable
 from cdclust.data.imageset import OK, UNKNOWN, ImageSet, IndexKeys, check_memory, encode_labels
 from cdclust.data.resize import square
 from cdclust.data.stream import ImageStream, digest
@@ -72,7 +73,9 @@ class ArrayStream(ImageStream):
         n = self._starts[-1]
         if n == 0:
             raise _no_images(source.name)
-        self._scales, notes = pixel_scales(self._arrays, source.name)
+        pairs = zip(self._arrays, self._samples(), strict=True)
+        samples = [sample if _file_of(array) else array for array, sample in pairs]
+        self._scales, notes = pixel_scales(samples, source.name)
         labels, names, more = source.encoded_labels()
         super().__init__(
             source.name,
@@ -87,22 +90,38 @@ class ArrayStream(ImageStream):
         """One image of its array, as `load_parts` would give it."""
         part = bisect_right(self._starts, row) - 1
         image = self._arrays[part][row - self._starts[part]]
+        if image.dtype.kind in "if":
+            _refuse_out_of_range(image, 255 / self._scales[part])
         pixels = _eight_bits(image[None], self._scales[part])
         whole: NDArray[np.uint8] = (square(pixels, size) if size else pixels)[0].expand(3, -1, -1).numpy()
         return whole
 
+    def _samples(self) -> list[Array]:
+        """Some images of each array: one that is mapped from a file is never read whole."""
+        return [array[:: max(1, len(array) // FINGERPRINT_IMAGES)] for array in self._arrays]
+
     def fingerprint(self) -> str:
         """Every byte of what is in memory; of what is mapped, the file's size and time and a sample of its images."""
-        found: list[object] = [self.split]
-        for array in self._arrays:
-            found += [array.shape, array.dtype.str]
+        return digest(self._content())
+
+    def _content(self) -> Iterator[object]:
+        yield self.split
+        for array, sample in zip(self._arrays, self._samples(), strict=True):
+            yield from (array.shape, array.dtype.str)
             mapped = _file_of(array)
             if mapped is not None:
                 info = mapped.stat()
-                found += [info.st_size, info.st_mtime_ns]
-            every = 1 if mapped is None else max(1, len(array) // FINGERPRINT_IMAGES)
-            found += [image.tobytes() for image in array[::every]]
-        return digest(found)
+                yield from (info.st_size, info.st_mtime_ns)
+            yield from (image.tobytes() for image in (array if mapped is None else sample))
+
+
+def _refuse_out_of_range(image: Array, most: float) -> None:
+    """What a sample of a mapped array did not show."""
+    low, high = float(image.min()), float(image.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise Unreadable("NaN or infinite pixels")
+    if low < 0 or high > most:
+        raise Unreadable(f"pixels in {low:g}..{high:g}, where others lie in 0..{most:g}")
 
 
 def _file_of(array: Array) -> Path | None:

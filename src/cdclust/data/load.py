@@ -10,7 +10,7 @@ from cdclust.data.arrays import ArrayParts, ArrayStream, load_parts
 from cdclust.data.files import FileList, FileStream, decode_files
 from cdclust.data.imageset import ImageSet, Progress, encode_labels
 from cdclust.data.sources import Handed, find_source
-from cdclust.data.stream import ImageStream
+from cdclust.data.stream import ImageStream, load_stream
 from cdclust.data.torchset import ItemStream, load_items
 from cdclust.errors import UserError
 
@@ -28,11 +28,13 @@ def load_source(
 ) -> ImageSet:
     """Load all images of a source into memory.
 
-    `spec`: a data set's name; a folder; a .txt, .csv or .parquet manifest; a .npy or .npz file; one image file;
-    an array or tensor; a list of paths or of images; a torch Dataset.
+    `spec`: a data set's name, `torchvision:NAME` or `hf:NAME`; a folder; a .txt, .csv or .parquet manifest; a .npy or
+    .npz file; .tar files, `{000..123}.tar`; one image file; an array or tensor; a list of paths or of images; a torch
+    Dataset.
     `split`: train, test, ..., joined by +, or all; None is train where there is one, else all.
-    `labels`: "folders" for a folder; a column or array by name for manifests and .npz; the labels themselves for
-    arrays and lists. `size`: bring every image to this square. `max_bytes`: None is half the machine's memory.
+    `labels`: "folders" for a folder; a column or array by name for manifests, .npz and `hf:`; cls, txt or json.FIELD
+    for .tar files; the labels themselves for arrays and lists. `size`: bring every image to this square.
+    `max_bytes`: None is half the machine's memory.
     `strict`: an image that cannot be read is an error, not a status.
     """
     if size is not None and size < 2:
@@ -42,7 +44,12 @@ def load_source(
         return load_parts(source, size=size, max_bytes=max_bytes)
     if isinstance(source, FileList):
         return decode_files(source, size, max_bytes=max_bytes, progress=progress, strict=strict)
-    images = load_items(source.items, size=size, max_bytes=max_bytes, progress=progress, strict=strict)
+    if isinstance(source, ImageStream):
+        return load_stream(source, size, max_bytes=max_bytes, progress=progress, strict=strict)
+    images = load_items(
+        source.items, size=size, name=source.name, max_bytes=max_bytes, progress=progress, strict=strict
+    )
+    images = replace(images, split=source.split)
     return images if source.labels is None else _with_labels(images, source.labels)
 
 
@@ -58,8 +65,8 @@ def open_stream(
     if isinstance(source, ArrayParts):
         return ArrayStream(source)
     if isinstance(source, Handed):
-        return ItemStream(source.items, labels=source.labels)
-    return FileStream(source)
+        return ItemStream(source.items, labels=source.labels, name=source.name, split=source.split)
+    return source if isinstance(source, ImageStream) else FileStream(source)
 
 
 def _with_labels(images: ImageSet, labels: Any) -> ImageSet:

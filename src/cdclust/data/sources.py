@@ -15,11 +15,17 @@ from torch.utils.data import IterableDataset
 
 from cdclust.data import manifest
 from cdclust.data.arrayfiles import open_array_file
-from cdclust.data.arrays import ArrayParts, as_array
+from cdclust.data.arrays import ArrayParts, as_array, choose_splits
 from cdclust.data.files import FileList, list_folder, list_paths
+from cdclust.data.huggingface import PREFIX as HUB
+from cdclust.data.huggingface import open_hub
 from cdclust.data.imageset import encode_labels
 from cdclust.data.named import DATA_SETS, open_named
+from cdclust.data.shards import TarStream, find_shards
+from cdclust.data.stream import ImageStream
 from cdclust.data.torchset import Items
+from cdclust.data.vision import PREFIX as VISION
+from cdclust.data.vision import open_vision
 from cdclust.errors import UserError
 
 Root = str | os.PathLike[str] | None
@@ -31,9 +37,11 @@ class Handed:
 
     items: Items
     labels: Any = None
+    name: str = "the data set"
+    split: str = "all"
 
 
-Source = FileList | ArrayParts | Handed
+Source = FileList | ArrayParts | Handed | ImageStream
 
 
 def find_source(spec: Any, split: str | None, labels: Any, root: Root, max_bytes: int | None = None) -> Source:
@@ -51,7 +59,7 @@ def list_source(
         return list_paths(spec) if _are_paths(spec) else None
     text = os.fspath(spec)
     path = Path(text).expanduser()
-    if text in DATA_SETS:
+    if text in DATA_SETS or find_shards(text) is not None:
         return None
     if path.is_dir():
         return list_folder(path, split=split, labels=labels)
@@ -74,6 +82,16 @@ def _from_text(text: str, split: str | None, labels: Any, root: Root, max_bytes:
         if Path(text).is_dir():
             found.notes.append(f"{text} is the data set of that name; for the folder here, say ./{text}")
         return found
+    if text.startswith(VISION):
+        if labels is not None:
+            raise UserError(f"labels: {labels!r}, but {text} has its own labels; leave it out")
+        items, known, chosen = open_vision(text, split=split, root=root)
+        return Handed(items, known, text, chosen)
+    if text.startswith(HUB):
+        return open_hub(text, split=split, labels=labels)
+    if (shards := find_shards(text)) is not None:
+        choose_splits(split, [], text)
+        return TarStream(shards, text, labels=labels)
     path = Path(text).expanduser()
     if path.suffix.lower() in (".npy", ".npz") and path.is_file():
         return open_array_file(path, split=split, labels=labels, max_bytes=max_bytes)
@@ -84,13 +102,11 @@ def _from_text(text: str, split: str | None, labels: Any, root: Root, max_bytes:
 
 
 def _unknown(text: str) -> UserError:
-    if text.startswith("hf:"):
-        return UserError(f"source: {text!r}: Hugging Face data sets cannot be read yet; save one as a folder of images")
     near = difflib.get_close_matches(text.lower().replace("_", "-"), DATA_SETS, 1)
     meant = f" (did you mean {near[0]}?)" if near else ""
     return UserError(
         f"source: {text!r} is neither a folder or file here nor the name of a data set{meant}; "
-        f"the names are {', '.join(DATA_SETS)}"
+        f"the names are {', '.join(DATA_SETS)}, torchvision:NAME and hf:NAME"
     )
 
 

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 
 from cdclust.data.files import folder_splits
+from cdclust.data.huggingface import PREFIX as HUB
+from cdclust.data.huggingface import hub_splits
 from cdclust.data.named import DATA_SETS, IMAGENETS, data_root
 from cdclust.data.official import OFFICIAL
+from cdclust.data.vision import PREFIX as VISION
+from cdclust.data.vision import vision_splits
 
 
 def available_splits(spec: Any, root: str | os.PathLike[str] | None = None) -> list[str]:
@@ -19,6 +23,10 @@ def available_splits(spec: Any, root: str | os.PathLike[str] | None = None) -> l
     path = Path(text).expanduser()
     if (name := text.split(":")[0]) in DATA_SETS and not path.is_file():
         return _named(name, data_root(root))
+    if text.startswith(VISION):
+        return vision_splits(text)
+    if text.startswith(HUB):
+        return hub_splits(text)
     if path.is_dir():
         return folder_splits(path)
     return _in_arrays(path)

@@ -88,17 +88,17 @@ class ItemStream(ImageStream):
 
     thread_safe = False
 
-    def __init__(self, items: Items, *, labels: Any = None, name: str = "the data set") -> None:
+    def __init__(self, items: Items, *, labels: Any = None, name: str = "the data set", split: str = "all") -> None:
         n = len(items)
         if n == 0:
             raise UserError(f"source: {name} holds no images; give at least one")
         self._items = items
-        labels = _labels_beside(items) if labels is None else labels
+        labels = labels_beside(items) if labels is None else labels
         codes, names, notes = (None, None, []) if labels is None else encode_labels(labels, name)
         if codes is not None and len(codes) != n:
             raise UserError(f"labels: {len(codes):,} labels for {n:,} images; give one an image")
         names = _class_names(items) if codes is not None and names is None else names
-        super().__init__(name, IndexKeys(n), labels=codes, class_names=names, notes=notes)
+        super().__init__(name, IndexKeys(n), labels=codes, class_names=names, split=split, notes=notes)
 
     def read(self, row: int, size: int | None) -> NDArray[np.uint8]:
         """One item, grey ones in RGB."""
@@ -126,7 +126,7 @@ class ItemStream(ImageStream):
         return f"{pixels.shape}".encode() + pixels.tobytes()
 
 
-def _labels_beside(items: Items) -> Any:
+def labels_beside(items: Items) -> Any:
     """The labels that can be had without reading an image: those of a list, or where torchvision keeps them."""
     if isinstance(items, (list, tuple)):
         labels = [_label(item) for item in items]

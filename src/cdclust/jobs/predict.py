@@ -143,12 +143,18 @@ def predict(
 ) -> "Count":
     """Assign every image of a source and write the table, with a column of names where clusters have them."""
     tables.check_table(out)
-    names = cluster_names(run)
-    model = load_model(run, compute)
-    catalogue, parts = model.parts(source, listener, split=split or "all", root=root, strict=strict)
+    model, names = load_model(run, compute), cluster_names(run)
+    return tabulate(model, source, out, listener, names, split=split or "all", root=root, strict=strict)
+
+
+def tabulate(
+    model: Model, source: Any, out: Path, listener: Listener, names: dict[int, str] | None = None, **options: Any
+) -> "Count":
+    """Assign every image of a source and write the table."""
+    catalogue, parts = model.parts(source, listener, **options)
     count = Count()
     lines = (line for part in parts for line in count.over(part, catalogue.keys))
-    tables.write_table(out, tables.named(lines, names), names=bool(names))
+    tables.write_table(out, tables.named(lines, names or {}), names=bool(names))
     return count
 
 
