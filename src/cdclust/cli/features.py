@@ -85,8 +85,9 @@ def compare(
 
     from cdclust import console
     from cdclust import recipe as recipes
-    from cdclust.console.comparison import show_methods, show_result
+    from cdclust.console.comparison import Watchers, show_methods, show_result
     from cdclust.engine.compute import resolve_compute
+    from cdclust.engine.interrupt import Interrupted
     from cdclust.jobs import compare as job
     from cdclust.jobs.contender import METHODS
     from cdclust.jobs.fit import free_folder
@@ -95,19 +96,26 @@ def compare(
     changes |= ({} if split is None else {"data.train_split": split}) | ({} if seed is None else {"seed": seed})
     names = METHODS if methods == "all" else tuple(name.strip() for name in methods.split(",") if name.strip())
     path = out or free_folder(f"runs/{Path(source).stem or 'images'}-compare-k{k}")
-    found = job.compare(
-        source,
-        recipes.load(recipe).changed(changes),
-        names,
-        seeds,
-        path,
-        resolve_compute(device, precision),
-        console.Watcher,
-        labels=labels,
-        root=root,
-        command=sys.argv,
-        tell=show_result,
-    )
+    watchers = Watchers()
+    try:
+        found = job.compare(
+            source,
+            recipes.load(recipe).changed(changes),
+            names,
+            seeds,
+            path,
+            resolve_compute(device, precision),
+            watchers,
+            labels=labels,
+            root=root,
+            command=sys.argv,
+            tell=show_result,
+        )
+    except (KeyboardInterrupt, Interrupted):
+        print(f"cdclust: stopped; the same command with --out {path} goes on", file=sys.stderr)
+        raise SystemExit(130) from None
+    finally:
+        watchers.close()
     if as_json:
         print(json.dumps(found | {"out": str(path)}))
     else:

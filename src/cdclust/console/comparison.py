@@ -5,7 +5,26 @@ from typing import Any
 from rich.table import Column, Table
 
 from cdclust.console.screen import err, out
+from cdclust.console.watcher import Watcher
 from cdclust.evaluation import comparison
+
+
+class Watchers:
+    """One after the other, each for one piece of work: two bars cannot be drawn at once."""
+
+    def __init__(self) -> None:
+        self._now: Watcher | None = None
+
+    def __call__(self, title: str) -> Watcher:
+        """The next one."""
+        self.close()
+        self._now = Watcher(title)
+        return self._now
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._now is not None:
+            self._now.close()
 
 
 def show_methods(found: dict[str, Any], sentences: list[str]) -> None:

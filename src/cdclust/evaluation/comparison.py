@@ -20,7 +20,7 @@ COLUMNS = (
     ("nmi", "NMI", "{:.3f}"),
     ("ari", "ARI", "{:.3f}"),
     ("evenness", "even", "{:.2f}"),
-    ("confidence", "sure", "{:.2f}"),
+    ("confidence", "conf.", "{:.2f}"),
     ("silhouette", "silh.", "{:.3f}"),
     ("agreement", "agree", "{:.3f}"),
     ("seconds", "s", "{:.1f}"),

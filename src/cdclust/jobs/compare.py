@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -31,7 +31,7 @@ from cdclust.recipe import Recipe
 from cdclust.run import Run
 
 SILHOUETTE = 2_000  # images whose silhouettes are averaged, the same for every method
-RESULT = "result.json"
+RESULTS = "results"  # a file a method and seed: apart from their folders, which a failure may leave unmade
 
 Watch = Callable[[str], Listener]
 
@@ -45,6 +45,7 @@ class Board:
     images: Embedded
     backbone: Pretrained
     sample: tuple[NDArray[np.int64], NDArray[np.float32]]
+    clusterings: dict[tuple[str, int], NDArray[np.int64]] = field(default_factory=dict)  # read or made so far
 
 
 def compare(
@@ -77,7 +78,7 @@ def compare(
     ]
     for place, (method, seed) in enumerate(wanted):
         folder = board.run.file(f"{method}/seed-{seed}")
-        result = _kept(folder)
+        result = _kept(board, method, seed)
         if result is None:
             cache = board.images.cache
             one = recipe.changed({"seed": seed})
@@ -126,9 +127,13 @@ def _sample(images: Embedded) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     return rows, unit_around(feed.clean(torch.from_numpy(rows)), mean_of(feed)).numpy()
 
 
-def _kept(folder: Path) -> dict[str, Any] | None:
+def _result(method: str, seed: int) -> str:
+    return f"{RESULTS}/{method}-{seed}.json"
+
+
+def _kept(board: Board, method: str, seed: int) -> dict[str, Any] | None:
     """The result of an earlier call; none if it failed or never came to its end."""
-    found = _read_json(folder / RESULT)
+    found = _read_json(board.run.file(_result(method, seed)))
     return found if found is not None and found.get("status") == "ok" else None
 
 
@@ -156,10 +161,11 @@ def _measured(board: Board, task: Task, listener: Listener) -> dict[str, Any]:
         if not (task.folder / "assignments.csv").exists():
             clusters = board.images.spread(grouping.clusters)
             Run(task.folder).write("assignments.csv", lambda f: runs.write_csv(f, _lines(board, clusters), _COLUMNS))
+        board.clusterings[task.method, task.recipe.seed] = grouping.clusters
     else:
-        task.folder.mkdir(parents=True, exist_ok=True)
         result |= {"status": "failed", "reason": " ".join((ended.reason or "").split())}
-    Run(task.folder).write_json(RESULT, result)
+    board.run.file(RESULTS).mkdir(exist_ok=True)
+    board.run.write_json(_result(task.method, task.recipe.seed), result)
     return result
 
 
@@ -173,7 +179,7 @@ def _lines(board: Board, clusters: NDArray[np.int64]) -> Iterator[tuple[str, str
 
 def _write(board: Board) -> dict[str, Any]:
     """compare.json, compare.csv and compare.md from all results that are there."""
-    rows = [row for method in METHODS for row in _results(board.run.path / method)]
+    rows = [row for method in METHODS for row in _results(board, method)]
     found: dict[str, Any] = {
         "source": board.images.name,
         "n_images": board.images.n_total,
@@ -197,18 +203,20 @@ def _write(board: Board) -> dict[str, Any]:
     return found
 
 
-def _results(folder: Path) -> list[dict[str, Any]]:
-    found = [_read_json(path) for path in folder.glob(f"seed-*/{RESULT}")]
+def _results(board: Board, method: str) -> list[dict[str, Any]]:
+    found = [_read_json(path) for path in board.run.file(RESULTS).glob(f"{method}-[0-9]*.json")]
     return sorted((row for row in found if row is not None), key=lambda row: int(row["seed"]))
 
 
 def _clusterings(board: Board, method: str, rows: Sequence[dict[str, Any]]) -> list[NDArray[np.int64]]:
-    found = []
-    for row in rows:
-        if row["method"] == method and row["status"] == "ok":
-            column = runs.read_column(Run(board.run.file(f"{method}/seed-{row['seed']}")), "cluster")
-            found.append(np.array([int(cluster) for cluster in column if cluster]))
-    return found
+    return [_clusters(board, method, row["seed"]) for row in rows if row["method"] == method and row["status"] == "ok"]
+
+
+def _clusters(board: Board, method: str, seed: int) -> NDArray[np.int64]:
+    if (method, seed) not in board.clusterings:
+        column = runs.read_column(Run(board.run.file(f"{method}/seed-{seed}")), "cluster")
+        board.clusterings[method, seed] = np.array([int(cluster) for cluster in column if cluster])
+    return board.clusterings[method, seed]
 
 
 def _protocol(board: Board) -> dict[str, Any]:
@@ -242,7 +250,7 @@ def read_as(found: dict[str, Any]) -> list[str]:
         f"features of {protocol['backbone']} (trained with {protocol['backbone_trained_with']}), embedded once for "
         f"all; {given}",
         f"split {protocol['split']}, scored on {protocol['scored_on']}; ± is the deviation over seeds: {n_seeds}",
-        "even: entropy of the sizes over ln K; sure: mean probability of the chosen cluster; agree: mean ARI between "
+        "even: entropy of the sizes over ln K; conf.: mean probability of the chosen cluster; agree: mean ARI between "
         f"seeds; silh.: mean silhouette of {protocol['silhouette_of']}",
         f"s: seconds {protocol['seconds']}; MB: {protocol['memory']}",
     ]

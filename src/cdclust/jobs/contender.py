@@ -19,6 +19,7 @@ from cdclust.engine.scan import ScanSettings, train_scan
 from cdclust.engine.train import Listener
 from cdclust.errors import UserError
 from cdclust.evaluation.baselines import BASELINES, NO_CHANCE, Grouping, prepared
+from cdclust.evaluation.kmeans import STARTS
 from cdclust.jobs.fit import fit
 from cdclust.recipe import Recipe
 from cdclust.run import COLUMNS, read_column
@@ -113,10 +114,11 @@ def _baseline(task: Task, listener: Listener) -> tuple[Grouping, str]:
     _refuse_what_does_not_fit(len(feed), task.key.dim)
     mean = mean_of(feed).numpy()
     rows, words = prepared(task.method, feed.clean(torch.arange(len(feed))).numpy(), mean)
-    listener.on_work("clustering", 0, 1)
+    listener.on_work("clustering", 0, STARTS)  # those that start but once tell nothing in between
     found = BASELINES[task.method](
-        rows, task.recipe.n_clusters, task.recipe.seed, lambda done, total: listener.on_work("starts", done, total)
+        rows, task.recipe.n_clusters, task.recipe.seed, lambda done, total: listener.on_work("clustering", done, total)
     )
+    listener.on_work("clustering", STARTS, STARTS)
     return found, words
 
 

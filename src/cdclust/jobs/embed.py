@@ -167,15 +167,10 @@ def _write_parquet(file: IO[bytes], found: Embedded) -> None:
         for at in range(0, len(cache.clean), ROWS):
             here = slice(at, at + ROWS)
             bad = np.array([status != OK for status in found.status[here]])
-            group = [pa.array([_encodable(key) for key in found.keys[here]]), pa.array(found.status[here])]
+            group = [pa.array(found.keys[here]), pa.array(found.status[here])]
             if found.labels is not None:
                 group.append(pa.array(found.labels[here]))
             for array in (cache.clean, *(cache.views[:, number] for number in range(cache.key.views))):
                 values = pa.array(array[here].astype(np.float32).reshape(-1))
                 group.append(pa.FixedSizeListArray.from_arrays(values, type=vector, mask=pa.array(bad)))
             writer.write_table(pa.Table.from_arrays(group, schema=schema))
-
-
-def _encodable(text: str) -> str:
-    """A file name that is no UTF-8 has no place in a table that is; what does not fit is written as its number."""
-    return text.encode("utf-8", "backslashreplace").decode()
