@@ -170,6 +170,16 @@ def write_csv(file: IO[bytes], rows: Iterable[Sequence[str]], columns: Sequence[
     text.detach()  # the file stays its owner's
 
 
+def read_column(run: Run, name: str) -> list[str]:
+    """A column of a run's assignments.csv, an entry an image of the source."""
+    path = run.file("assignments.csv")
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return [row[name] for row in csv.DictReader(file)]
+    except (OSError, KeyError) as error:
+        raise UserError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
 def environment(command: Sequence[str], recipe: Recipe, device: str) -> dict[str, Any]:
     """What a run was computed with."""
     import torch

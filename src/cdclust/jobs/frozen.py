@@ -110,15 +110,23 @@ def load_embedder(recipe: Recipe, compute: Compute) -> Embedder:
 
 
 def embedded(
-    stream: ImageStream, embedder: Embedder, recipe: Recipe, listener: Listener, strict: bool
+    stream: ImageStream,
+    embedder: Embedder,
+    recipe: Recipe,
+    listener: Listener,
+    strict: bool,
+    views: int | None = None,
 ) -> tuple[Embedded, float | None]:
-    """The stream with its features, and how many images a second went through the backbone if any had to."""
+    """The stream with its features, and how many images a second went through the backbone if any had to.
+
+    `views` None are as many as the recipe asks for; 0 embeds the whole images alone.
+    """
     policies = resolve(recipe.views.policy, **recipe.views.change)
     key = CacheKey(
         source=stream.fingerprint(),
         backbone=f"{embedder.backbone.name} {embedder.backbone.digest}",
         size=embedder.size,
-        views=recipe.features.views,
+        views=recipe.features.views if views is None else views,
         policy=json.dumps([policy.model_dump(mode="json") for policy in policies]),
         precision=embedder.compute.precision,
         n=len(stream),

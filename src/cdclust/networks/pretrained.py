@@ -20,6 +20,8 @@ from cdclust.networks.weights import network_from_file, network_from_run
 from cdclust.views.normalise import normalise
 
 DEFAULT = "efficientnet-lite0"
+PIXELS = "pixels"
+PIXELS_SIDE = 16
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 LABELLED = "ImageNet, with its labels"
 # How timm names what a model was trained with; labels are what most others were trained with.
@@ -51,7 +53,8 @@ class Pretrained:
     def dim(self) -> int:
         """D."""
         with torch.no_grad():
-            device = next(self.network.parameters()).device
+            weight = next(self.network.parameters(), None)  # pixels have none
+            device = None if weight is None else weight.device
             return int(self(torch.zeros(1, 3, self.size, self.size, device=device)).shape[1])
 
 
@@ -62,6 +65,8 @@ def load_pretrained(name: str, size: int | None = None) -> Pretrained:
     """
     if name == DEFAULT:
         found = _efficientnet_lite0()
+    elif name == PIXELS:
+        found = _pixels()
     elif Path(name).expanduser().is_dir():
         found = _of_run(Path(name).expanduser())
     elif Path(name).expanduser().is_file():
@@ -102,11 +107,18 @@ def _efficientnet_lite0() -> Pretrained:
     return Pretrained(DEFAULT, network, 224, *trained, LABELLED, True, f"{len(there)} of {len(there)} tensors", "")
 
 
+def _pixels() -> Pretrained:
+    """The image itself at 16 x 16: no network at all, for drawings and digits, and as the least to compare with."""
+    network = nn.Sequential(nn.AdaptiveAvgPool2d(PIXELS_SIDE), nn.Flatten())
+    unchanged = (0.0,) * 3, (1.0,) * 3
+    return Pretrained(PIXELS, network, 2 * PIXELS_SIDE, *unchanged, "nothing: pixels alone", False, "no tensors", "")
+
+
 def _timm(name: str, size: int | None) -> Pretrained:
     import timm
 
     if not timm.is_model(name):
-        near = difflib.get_close_matches(name, [DEFAULT, *timm.list_models()], n=1, cutoff=0.0)[0]
+        near = difflib.get_close_matches(name, [DEFAULT, PIXELS, *timm.list_models()], n=1, cutoff=0.0)[0]
         raise UserError(
             f"--backbone {name}: no file, no folder of a run and no model of timm; did you mean {near}? "
             "torchvision's models are torchvision:NAME"
