@@ -113,7 +113,8 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         watcher = console.Watcher("fit") if self.verbose else Silent()
         with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng():  # torch's generator stays the caller's
             path = Path(self.out) if self.out is not None else Path(folder) / "run"
-            run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
+            kept = self.out is not None
+            run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher, report=kept)
             self.model_: Model = load_model(run, compute)
             self.metrics_, self.history_ = run.metrics(), run.log()
         images, assigned = self.model_.assign(X, split=training_split(X, settings))
