@@ -123,7 +123,8 @@ class CDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             try:
                 if automatic:
                     settings, proposal = choose(X, settings, compute, watcher, labels=y)
-                run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher)
+                kept = self.out is not None
+                run = fit(X, settings, path, compute, resume=self.resume, labels=y, listener=watcher, report=kept)
             finally:
                 watcher.close()
             if proposal is not None:

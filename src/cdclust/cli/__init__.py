@@ -5,7 +5,7 @@ A new command goes into the file of its kind, or a new file that is imported her
 
 import sys
 
-from cdclust.cli import about, apply, features, fit, shell, use  # noqa: F401 - importing commands registers them
+from cdclust.cli import about, apply, features, fit, report, shell, use  # noqa: F401 - importing commands registers them
 from cdclust.cli.shell import app
 from cdclust.errors import UsageError, UserError
 

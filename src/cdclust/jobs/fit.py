@@ -37,6 +37,7 @@ def fit(
     strict: bool = False,
     listener: Listener,
     command: list[str] | None = None,
+    report: bool = True,
 ) -> Run:
     """Train, assign every image, and write the run folder; a run that was cut short goes on with `resume`."""
     build = setup.build if recipe.network.pretrained is None else frozen.build
@@ -51,7 +52,7 @@ def fit(
         return run
     trained = _train(run, bench, command or []) if attempts == 1 else _best_of(attempts, run, bench, command or [])
     origin.record(run, where)
-    results.write(run, trained.bench, trained.progress, trained.cautions, trained.losses)
+    results.write(run, trained.bench, trained.progress, trained.cautions, trained.losses, report)
     return run
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cdclust.data import Catalogue, ImageStream, data_root, open_stream
+from cdclust.data.arrays import ArrayStream
 from cdclust.data.decode import Unreadable
 from cdclust.data.features import CacheKey, FeatureCache, open_cache
 from cdclust.data.imageset import OK, refuse_if_mostly_bad
@@ -33,7 +34,7 @@ from cdclust.networks.pretrained import load_pretrained
 from cdclust.recipe import Recipe
 from cdclust.views.policy import resolve
 
-SHOWN = 96  # side of the images of clusters.png
+SHOWN = 160  # side of the images of clusters.png and report.html
 SHARES = {"views": 0.0, "both": 0.5, "neighbours": 1.0}
 
 
@@ -55,9 +56,18 @@ class Embedded(Catalogue):
     def picture(self, row: int) -> Tensor:
         """A readable image, to be looked at; black if it has gone since."""
         try:
-            return torch.from_numpy(self.stream.read(int(self.rows[row]), SHOWN))
+            return torch.from_numpy(to_be_seen(self.stream, int(self.rows[row])))
         except Unreadable:
             return torch.zeros(3, SHOWN, SHOWN, dtype=torch.uint8)
+
+
+def to_be_seen(stream: ImageStream, row: int) -> NDArray[np.uint8]:
+    """An image at a size to be looked at; a small one of an array as it is, and so sharp."""
+    if isinstance(stream, ArrayStream):
+        pixels = stream.read(row, None)
+        if max(pixels.shape[1:]) <= SHOWN:
+            return pixels
+    return stream.read(row, SHOWN)
 
 
 def cache_root() -> Path:

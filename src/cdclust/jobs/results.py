@@ -16,6 +16,7 @@ from cdclust.engine.train import Listener, Progress
 from cdclust.evaluation.health import health, looks_collapsed
 from cdclust.evaluation.kmeans import centroids
 from cdclust.evaluation.metrics import scores
+from cdclust.jobs.report import after_fit
 from cdclust.jobs.setup import Bench
 from cdclust.methods import Method
 from cdclust.report.sheet import draw_sheet
@@ -46,7 +47,9 @@ def settle(bench: Bench) -> None:
         method.centroids.copy_(torch.from_numpy(centroids(features, method.n_clusters, bench.recipe.seed)))
 
 
-def write(run: Run, bench: Bench, progress: Progress, cautions: list[str], losses: list[float]) -> None:
+def write(
+    run: Run, bench: Bench, progress: Progress, cautions: list[str], losses: list[float], report: bool = True
+) -> None:
     """Write what came out; metrics.json comes last and marks the run as finished.
 
     `losses` are those of all networks that were trained, of which this one was kept.
@@ -64,23 +67,23 @@ def write(run: Run, bench: Bench, progress: Progress, cautions: list[str], losse
     found = health(assigned.clusters, assigned.probabilities, bench.recipe.n_clusters)
     said = looks_collapsed(found)
     batch = bench.recipe.training.batch_size
-    run.write_json(
-        "metrics.json",
-        {
-            **_final_scores(bench, assigned),
-            "n_images": training.n_total,
-            "n_unreadable": training.n_unreadable,
-            "n_clusters": bench.recipe.n_clusters,
-            "cluster_sizes": found.sizes.tolist(),
-            "confidence": round(found.confidence, 6),
-            "seconds": round(progress.seconds, 3),
-            "images_per_second": round(progress.step * batch / max(progress.seconds, 1e-9), 1),
-            **_embedding_speed(bench),
-            "warnings": [*cautions, said] if said else cautions,
-            "notes": training.notes,
-            "protocol": _protocol(bench) | _choice(losses),
-        },
-    )
+    metrics = {
+        **_final_scores(bench, assigned),
+        "n_images": training.n_total,
+        "n_unreadable": training.n_unreadable,
+        "n_clusters": bench.recipe.n_clusters,
+        "cluster_sizes": found.sizes.tolist(),
+        "confidence": round(found.confidence, 6),
+        "seconds": round(progress.seconds, 3),
+        "images_per_second": round(progress.step * batch / max(progress.seconds, 1e-9), 1),
+        **_embedding_speed(bench),
+        "warnings": [*cautions, said] if said else cautions,
+        "notes": training.notes,
+        "protocol": _protocol(bench) | _choice(losses),
+    }
+    if report:
+        metrics["notes"] = [*training.notes, *after_fit(run, bench, metrics)]
+    run.write_json("metrics.json", metrics)
 
 
 def save_weights(run: Run, method: Method) -> None:
