@@ -37,7 +37,9 @@ class FeatureSettings(Settings):
     """What is made of a frozen backbone's features; without network.pretrained nothing here counts."""
 
     size: int | None = Field(None, ge=16, description="side of the images it sees; none: what it was made for")
-    views: int = Field(8, ge=1, description="random views of each image that are embedded, once")
+    views: int = Field(
+        2, ge=0, description="random views of each image that are embedded, once, beside the whole image"
+    )
     exact: bool = Field(False, description="fresh views through the backbone at every step, as in the paper")
     positives: Literal["views", "neighbours", "both"] = Field(
         "views", description="a view's partner: another view of the image, of a near one, or of either"

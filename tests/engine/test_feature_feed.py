@@ -17,10 +17,11 @@ def chance(seed: int = 0) -> torch.Generator:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> FeatureCache:
-    """60 rows whose features say which row and which view they are; row 0 could not be read."""
+    """60 rows whose features say which row and which view they are, 3 the whole image; row 0 could not be read."""
     key = CacheKey("s", "b", 32, 3, "[]", "fp32", n=60, dim=8)
     cache = open_cache(tmp_path, "x", key)
     cache.clean[:] = np.random.default_rng(0).normal(size=(60, 8))
+    cache.clean[:, :2] = np.stack([np.arange(60), np.full(60, 3)], axis=1)
     cache.views[..., 0] = np.arange(60)[:, None]
     cache.views[..., 1] = np.arange(3)[None]
     cache.finish(0, {0: "unreadable: empty file"})
@@ -36,6 +37,12 @@ def test_both_views_of_a_pair_are_of_the_image_and_differ(cache):
     assert torch.equal(first[:, 0], torch.arange(1.0, 60))
     assert torch.equal(second[:, 0], torch.arange(1.0, 60))
     assert (first[:, 1] != second[:, 1]).all()
+
+
+def test_the_whole_image_is_one_of_its_views(cache):
+    first, _ = FeatureFeed(cache, ROWS, CPU).views(torch.arange(59).repeat(200), chance())
+    shares = torch.bincount(first[:, 1].long(), minlength=4) / len(first)
+    assert ((shares - 1 / 4).abs() < 0.02).all()
 
 
 def test_every_pair_of_views_is_as_likely(cache):

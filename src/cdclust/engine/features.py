@@ -22,7 +22,10 @@ Rows = NDArray[np.int64]
 
 
 class FeatureFeed:
-    """The readable rows of a cache. A pair is two views of an image, or views of an image and of a neighbour."""
+    """The readable rows of a cache. A pair is two views of an image, or views of an image and of a neighbour.
+
+    The whole image counts as a view: it is embedded anyway, and is as good a view as any.
+    """
 
     def __init__(
         self,
@@ -35,15 +38,18 @@ class FeatureFeed:
         """`share` of the pairs are of neighbours (N, k), numbered as in `rows`."""
         self.cache, self.rows, self.device = cache, rows, device
         self.share, self.neighbours = share, neighbours
-        small = cache.views.nbytes <= IN_MEMORY
-        self.in_memory = torch.from_numpy(np.array(cache.views)[rows]) if small else None
+        self.n_views = 1 + cache.key.views
+        small = cache.clean.nbytes + cache.views.nbytes <= IN_MEMORY
+        self.in_memory = (
+            torch.from_numpy(np.concatenate([cache.clean[rows, None], cache.views[rows]], 1)) if small else None
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def views(self, rows: Tensor, chance: torch.Generator, pretext: bool = True) -> Views:  # noqa: ARG002
         """Features (B, D) of two views."""
-        first, second = two_of(self.cache.key.views, len(rows), chance)
+        first, second = two_of(self.n_views, len(rows), chance)
         return self._view(rows, first), self._view(partners(rows, self.share, self.neighbours, chance), second)
 
     def clean(self, rows: Tensor) -> Tensor:
@@ -53,7 +59,11 @@ class FeatureFeed:
     def _view(self, rows: Tensor, which: Tensor) -> Tensor:
         if self.in_memory is not None:
             return self.in_memory[rows, which].to(self.device).float()
-        return torch.from_numpy(self.cache.views[self.rows[rows.numpy()], which.numpy()]).to(self.device).float()
+        places, number = self.rows[rows.numpy()], which.numpy()
+        there = self.cache.clean[places]
+        random = np.flatnonzero(number)
+        there[random] = self.cache.views[places[random], number[random] - 1]
+        return torch.from_numpy(there).to(self.device).float()
 
 
 class ExactFeed(FeatureFeed):
