@@ -427,6 +427,8 @@ def test_copies_do_not_go_among_the_images(take, photos):
 
 WRONG = {
     "an unknown format": ({"format": "yolo"}, "--format yolo: it must be one of"),
+    "a file there is no writer for": ({"out": "labels.xlsx"}, r"labels.xlsx: no such files are written; a table ends"),
+    "a table called otherwise": ({"out": "labels.CSV"}, r"the ending must be one of .csv"),
     "an unknown way": ({"files": "move"}, "--files move: it must be one of copy, hardlink, symlink"),
     "a confidence above 1": ({"min_confidence": 60}, "--min-confidence 60: it must be from 0 to 1"),
     "a confidence that is no number": ({"min_confidence": float("nan")}, "from 0 to 1"),
@@ -438,9 +440,10 @@ WRONG = {
 def test_a_wrong_wish_is_refused_in_words(tmp_path, photos, how, words):
     run = finished(tmp_path / "run", LINES[:5])
     how = how | ({"source": str(photos)} if "source" in how else {})
+    out = tmp_path / how.pop("out", "out")
     with pytest.raises(UserError, match=words):
-        apply(run, tmp_path / "out", How(**how), Silent())
-    assert not (tmp_path / "out").exists()
+        apply(run, out, How(**how), Silent())
+    assert not out.exists()
 
 
 DAMAGED = {

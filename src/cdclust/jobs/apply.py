@@ -22,6 +22,7 @@ from cdclust.names import cluster_names
 from cdclust.run import Run
 
 FORMATS = ("labels", *LAYOUTS)
+NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".tsv", ".txt", ".json", ".zip", ".tar")
 SPARE = 2**20  # bytes that tables and folders may take
 
 
@@ -65,10 +66,14 @@ def apply(run: Run, out: Path | None, how: How, listener: Listener) -> dict[str,
 
 
 def _format(out: Path | None, how: How) -> str:
-    table = out is not None and out.suffix in tables.FORMATS
+    table = out is not None and out.suffix.lower() in tables.FORMATS
     form = how.format or ("labels" if table else "folders")
     if form not in FORMATS:
         raise UsageError(f"--format {form}: it must be one of {', '.join(FORMATS)}")
+    if how.format is None and out is not None and out.suffix.lower() in NOT_WRITTEN:
+        raise UsageError(
+            f"--out {out}: no such files are written; a table ends in {', '.join(tables.FORMATS)}, a folder in nothing"
+        )
     if how.files not in WAYS:
         raise UsageError(f"--files {how.files}: it must be one of {', '.join(WAYS)}")
     if not 0 <= how.min_confidence <= 1:
@@ -193,7 +198,7 @@ def _check_disk(out: Path, images: list[Placed], rows: list[int], stream: ImageS
     free = shutil.disk_usage(there).free
     if need > free:
         raise UserError(
-            f"--out {out}: copies need {need / 2**30:,.1f} GiB and {free / 2**30:,.1f} GiB are free; make room, or "
+            f"--out {out}: copies need {need / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free; make room, or "
             "write --files hardlink or --files symlink"
         )
 
