@@ -48,6 +48,8 @@ def show_taken(found: dict[str, Any], names: Mapping[int, str] = NAMELESS) -> No
     show_sizes({int(cluster): size for cluster, size in found["sizes"].items()}, names)
     said = [f"{found[f'n_{what}']:,} {what}" for what in ("sorted", "uncertain", "unreadable", "missing")]
     out.print(f"{', '.join(each for each in said if not each.startswith('0 '))}: {found['out']}")
+    if found["n_new"]:
+        out.print(f"note: {found['n_new']:,} images are new since the run; cdclust predict sorts them", style="yellow")
 
 
 def show_comparison(rows: dict[str, dict[str, float]]) -> None:

@@ -62,7 +62,7 @@ def apply(run: Run, out: Path | None, how: How, listener: Listener) -> dict[str,
         if how.strict:
             _refuse_missing([image.line for image in brought])
         layout.write(part, Sorted(brought, n_clusters, names))
-    return _said(out, form, brought)
+    return _said(out, form, brought, n_new=len(set(range(len(stream))) - set(rows)))
 
 
 def _format(out: Path | None, how: How) -> str:
@@ -88,7 +88,7 @@ def _free(stem: str, ending: str) -> Path:
     return path
 
 
-def _said(out: Path, form: str, images: Sequence[Placed]) -> dict[str, Any]:
+def _said(out: Path, form: str, images: Sequence[Placed], n_new: int = 0) -> dict[str, Any]:
     status = [image.line.status for image in images]
     return {
         "out": str(out),
@@ -98,6 +98,7 @@ def _said(out: Path, form: str, images: Sequence[Placed]) -> dict[str, Any]:
         "n_uncertain": status.count(UNCERTAIN),
         "n_unreadable": sum(each.startswith("unreadable") for each in status),
         "n_missing": sum(each.startswith(MISSING) for each in status),
+        "n_new": n_new,
         "sizes": {str(cluster): size for cluster, size in sizes(images).items()},
     }
 
@@ -107,8 +108,8 @@ def _check_out(out: Path) -> None:
         raise UserError(f"--out {out} is a file; name a folder")
     if out.is_dir() and any(out.iterdir()):
         raise UserError(f"--out {out} is not empty, and nothing is written over; choose another folder")
-    if out.is_mount():
-        raise UserError(f"--out {out} is a whole disk; name a folder on it, such as {out / 'sorted'}")
+    if out.is_mount() or out.is_symlink() or out.resolve() == Path.cwd():
+        raise UserError(f"--out {out} cannot be made anew; name a folder in it, such as {out / 'sorted'}")
 
 
 def _check_not_inside(out: Path, stream: ImageStream) -> None:
@@ -122,6 +123,8 @@ def _check_not_inside(out: Path, stream: ImageStream) -> None:
 
 def _found(lines: list[Line], stream: ImageStream, strict: bool) -> tuple[list[Line], list[int]]:
     """Lines, and the row of the stream each is at; one that is not in the stream any more is missing, row -1."""
+    if not isinstance(stream, FileStream) and len(stream) != len(lines):  # they are known by their place alone
+        raise UserError(f"{stream.name} holds {len(stream):,} images and the run {len(lines):,}; give the run's own")
     there = {key: row for row, key in enumerate(stream.keys)}
     rows = [there.get(line.key, -1) for line in lines]
     found = [
