@@ -414,6 +414,29 @@ def test_photos_that_were_moved_are_asked_for_and_found(take, photos, tmp_path):
     assert said["n_sorted"] == 5
 
 
+def test_new_photos_are_counted_and_left(take, photos):
+    picture(photos / "new.jpg", 9)
+    out, said = take()
+    assert said["n_new"] == 1
+    assert "new.jpg" not in {Path(name).name for name in inside(out)}
+
+
+def test_an_array_of_another_length_is_not_taken_for_the_runs(tmp_path):
+    np.save(tmp_path / "other.npy", np.zeros((7, 8, 8), np.uint8))
+    run = finished(tmp_path / "run", [(str(i), 0, 0.9) for i in range(6)])
+    with pytest.raises(UserError, match=r"other.npy holds 7 images and the run 6; give the run's own"):
+        apply(run, tmp_path / "out", How(source=str(tmp_path / "other.npy")), Silent())
+
+
+@pytest.mark.parametrize("place", ["here", "link"])
+def test_a_folder_that_cannot_be_made_anew_is_refused_at_once(take, tmp_path, monkeypatch, place):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(UserError, match="cannot be made anew; name a folder in it"):
+        take(out=Path("." if place == "here" else tmp_path / "link"))
+
+
 def test_another_folder_than_the_runs_is_refused(take, tmp_path):
     picture(tmp_path / "others" / "x.jpg", 1)
     with pytest.raises(UserError, match=r"5 of the 6 images of this run are not in .*--source"):
@@ -427,6 +450,8 @@ def test_copies_do_not_go_among_the_images(take, photos):
 
 WRONG = {
     "an unknown format": ({"format": "yolo"}, "--format yolo: it must be one of"),
+    "a file there is no writer for": ({"out": "labels.xlsx"}, r"labels.xlsx: no such files are written; a table ends"),
+    "a table called otherwise": ({"out": "labels.CSV"}, r"the ending must be one of .csv"),
     "an unknown way": ({"files": "move"}, "--files move: it must be one of copy, hardlink, symlink"),
     "a confidence above 1": ({"min_confidence": 60}, "--min-confidence 60: it must be from 0 to 1"),
     "a confidence that is no number": ({"min_confidence": float("nan")}, "from 0 to 1"),
@@ -438,9 +463,10 @@ WRONG = {
 def test_a_wrong_wish_is_refused_in_words(tmp_path, photos, how, words):
     run = finished(tmp_path / "run", LINES[:5])
     how = how | ({"source": str(photos)} if "source" in how else {})
+    out = tmp_path / how.pop("out", "out")
     with pytest.raises(UserError, match=words):
-        apply(run, tmp_path / "out", How(**how), Silent())
-    assert not (tmp_path / "out").exists()
+        apply(run, out, How(**how), Silent())
+    assert not out.exists()
 
 
 DAMAGED = {

@@ -71,6 +71,8 @@ def fit(
     """Train on the images of SOURCE and sort them into K clusters."""
     from cdclust import console
     from cdclust.jobs.fit import free_folder
+    from cdclust.names import cluster_names
+    from cdclust.run import Run
 
     if resume and out is None:
         raise UsageError("--resume needs --out: the folder of the run to go on with")
@@ -89,7 +91,7 @@ def fit(
     elif seeds:
         console.show_summary(found)
     else:
-        console.show_metrics(found)
+        console.show_metrics(found, cluster_names(Run(path)))
     if not as_json:
         console.out.print(f"Written to {path}")
 

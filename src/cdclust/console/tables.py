@@ -33,10 +33,11 @@ def show_metrics(metrics: dict[str, Any], names: Mapping[int, str] = NAMELESS) -
 
 def show_sizes(sizes: Mapping[int, int], names: Mapping[int, str] = NAMELESS) -> None:
     """A bar a cluster, the largest first, and how many clusters are not shown."""
-    table = Table("cluster", "images", "", box=None, header_style="dim")
+    cluster, images = Column("cluster", no_wrap=True, max_width=40), Column("images", justify="right")
+    table = Table(cluster, images, "", box=None, header_style="dim")
     order = sorted(sizes.items(), key=lambda pair: -pair[1])
-    for cluster, size in order[:MOST_CLUSTERS]:
-        table.add_row(called(cluster, names), f"{size:,}", "█" * round(30 * size / max(1, order[0][1])))
+    for number, size in order[:MOST_CLUSTERS]:
+        table.add_row(called(number, names), f"{size:,}", "█" * round(30 * size / max(1, order[0][1])))
     out.print(table)
     if rest := order[MOST_CLUSTERS:]:
         out.print(f"and {len(rest):,} smaller clusters, of {rest[0][1]:,} images and fewer")
@@ -47,6 +48,8 @@ def show_taken(found: dict[str, Any], names: Mapping[int, str] = NAMELESS) -> No
     show_sizes({int(cluster): size for cluster, size in found["sizes"].items()}, names)
     said = [f"{found[f'n_{what}']:,} {what}" for what in ("sorted", "uncertain", "unreadable", "missing")]
     out.print(f"{', '.join(each for each in said if not each.startswith('0 '))}: {found['out']}")
+    if found["n_new"]:
+        out.print(f"note: {found['n_new']:,} images are new since the run; cdclust predict sorts them", style="yellow")
 
 
 def show_comparison(rows: dict[str, dict[str, float]]) -> None:

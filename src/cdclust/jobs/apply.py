@@ -22,6 +22,7 @@ from cdclust.names import cluster_names
 from cdclust.run import Run
 
 FORMATS = ("labels", *LAYOUTS)
+NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".tsv", ".txt", ".json", ".zip", ".tar")
 SPARE = 2**20  # bytes that tables and folders may take
 
 
@@ -61,14 +62,18 @@ def apply(run: Run, out: Path | None, how: How, listener: Listener) -> dict[str,
         if how.strict:
             _refuse_missing([image.line for image in brought])
         layout.write(part, Sorted(brought, n_clusters, names))
-    return _said(out, form, brought)
+    return _said(out, form, brought, n_new=len(set(range(len(stream))) - set(rows)))
 
 
 def _format(out: Path | None, how: How) -> str:
-    table = out is not None and out.suffix in tables.FORMATS
+    table = out is not None and out.suffix.lower() in tables.FORMATS
     form = how.format or ("labels" if table else "folders")
     if form not in FORMATS:
         raise UsageError(f"--format {form}: it must be one of {', '.join(FORMATS)}")
+    if how.format is None and out is not None and out.suffix.lower() in NOT_WRITTEN:
+        raise UsageError(
+            f"--out {out}: no such files are written; a table ends in {', '.join(tables.FORMATS)}, a folder in nothing"
+        )
     if how.files not in WAYS:
         raise UsageError(f"--files {how.files}: it must be one of {', '.join(WAYS)}")
     if not 0 <= how.min_confidence <= 1:
@@ -83,7 +88,7 @@ def _free(stem: str, ending: str) -> Path:
     return path
 
 
-def _said(out: Path, form: str, images: Sequence[Placed]) -> dict[str, Any]:
+def _said(out: Path, form: str, images: Sequence[Placed], n_new: int = 0) -> dict[str, Any]:
     status = [image.line.status for image in images]
     return {
         "out": str(out),
@@ -93,6 +98,7 @@ def _said(out: Path, form: str, images: Sequence[Placed]) -> dict[str, Any]:
         "n_uncertain": status.count(UNCERTAIN),
         "n_unreadable": sum(each.startswith("unreadable") for each in status),
         "n_missing": sum(each.startswith(MISSING) for each in status),
+        "n_new": n_new,
         "sizes": {str(cluster): size for cluster, size in sizes(images).items()},
     }
 
@@ -102,8 +108,8 @@ def _check_out(out: Path) -> None:
         raise UserError(f"--out {out} is a file; name a folder")
     if out.is_dir() and any(out.iterdir()):
         raise UserError(f"--out {out} is not empty, and nothing is written over; choose another folder")
-    if out.is_mount():
-        raise UserError(f"--out {out} is a whole disk; name a folder on it, such as {out / 'sorted'}")
+    if out.is_mount() or out.is_symlink() or out.resolve() == Path.cwd():
+        raise UserError(f"--out {out} cannot be made anew; name a folder in it, such as {out / 'sorted'}")
 
 
 def _check_not_inside(out: Path, stream: ImageStream) -> None:
@@ -117,6 +123,8 @@ def _check_not_inside(out: Path, stream: ImageStream) -> None:
 
 def _found(lines: list[Line], stream: ImageStream, strict: bool) -> tuple[list[Line], list[int]]:
     """Lines, and the row of the stream each is at; one that is not in the stream any more is missing, row -1."""
+    if not isinstance(stream, FileStream) and len(stream) != len(lines):  # they are known by their place alone
+        raise UserError(f"{stream.name} holds {len(stream):,} images and the run {len(lines):,}; give the run's own")
     there = {key: row for row, key in enumerate(stream.keys)}
     rows = [there.get(line.key, -1) for line in lines]
     found = [
@@ -193,7 +201,7 @@ def _check_disk(out: Path, images: list[Placed], rows: list[int], stream: ImageS
     free = shutil.disk_usage(there).free
     if need > free:
         raise UserError(
-            f"--out {out}: copies need {need / 2**30:,.1f} GiB and {free / 2**30:,.1f} GiB are free; make room, or "
+            f"--out {out}: copies need {need / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free; make room, or "
             "write --files hardlink or --files symlink"
         )
 
