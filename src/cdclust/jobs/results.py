@@ -21,7 +21,7 @@ from cdclust.methods import Method
 from cdclust.report.sheet import draw_sheet
 from cdclust.run import Run
 
-FOLLOWERS = ("twin.", "queue.", "recent.")  # what training needs and using the model does not
+FOLLOWERS = ("twin.", "queue.", "recent.", "sizes.")  # what training needs and using the model does not
 
 
 def scorer(bench: Bench) -> Callable[[], dict[str, float]] | None:
