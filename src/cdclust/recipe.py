@@ -54,6 +54,13 @@ class Recipe(Settings):
                 raise ValueError(f"origin names {field}, which is no field")
         return self
 
+    @model_validator(mode="after")
+    def _every_cluster_has_a_share(self) -> Self:
+        sizes = self.objective.sizes
+        if not isinstance(sizes, str) and len(sizes) != self.n_clusters:
+            raise UsageError(f"objective.sizes has {len(sizes)} shares for -k {self.n_clusters}; give one a cluster")
+        return self
+
     def to_yaml(self) -> str:
         """The recipe as a file that `cdclust fit --recipe FILE` reads back."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

@@ -1,8 +1,9 @@
 """The sections of a recipe: every setting with its default, its bounds and its meaning, and here alone."""
 
+import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
 
 Stages = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 
@@ -97,10 +98,23 @@ class ObjectiveSettings(Settings):
     epsilon: float = Field(0.05, gt=0, description="entropy regularisation of equation 5")
     sinkhorn_iterations: int = Field(3, ge=1, description="of equation 5")
     sinkhorn_input: Literal["logits", "scaled"] = Field("logits", description="z_c (pseudo-code) or z_c / t (text)")
+    sizes: Literal["even", "soft"] | tuple[float, ...] = Field(
+        "even", description="the clusters' shares in equation 5: even; soft, even but free to bend; or K of them"
+    )
     sinkhorn_queue: int = Field(0, ge=0, description="recent z_c that join the batch in equation 5")
     cross_entropy: Literal["sum", "mean"] = Field("sum", description="over clusters: equation 6, or the pseudo-code")
     normalise_z_c: bool = Field(True, description="false is an ablation")
     info_nce: bool = Field(True, description="false is an ablation: the constraint alone")
+
+    @field_validator("sizes", mode="before")
+    @classmethod
+    def _a_word_or_shares(cls, value: Any) -> Any:
+        words = ("even", "soft")
+        if value in words:
+            return value
+        if isinstance(value, (list, tuple)) and all(type(v) in (int, float) and 0 < v < math.inf for v in value):
+            return tuple(value)
+        raise ValueError("it must be even, soft, or a share above 0 for each cluster, such as [50, 30, 20]")
 
     @model_validator(mode="after")
     def _something_is_minimised(self) -> Self:

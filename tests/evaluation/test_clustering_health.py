@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cdclust.evaluation.health import health, looks_collapsed
+from cdclust.evaluation.health import health, looks_collapsed, sizes_disagree
 
 
 def test_even_and_sure_clusters_look_healthy():
@@ -38,3 +38,27 @@ def test_few_images_of_many_clusters_are_no_collapse():
 def test_unreadable_images_are_left_out():
     h = health([0, 1, -1], [0.9, 0.7, 0.0], 2)
     assert (h.n, h.confidence) == (2, pytest.approx(0.8))
+
+
+def sized(*sizes: int):
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    return health(clusters, np.ones(len(clusters)), len(sizes))
+
+
+def test_uneven_clusters_are_said_with_how_many_images_are_too_many():
+    said = sizes_disagree(sized(600, 200, 200, 200), None)
+    assert "from 200 to 600" in said
+    assert "25%" in said
+    assert "sizes=soft" in said
+
+
+def test_what_even_groups_give_by_chance_is_not_said():
+    chance = np.random.default_rng(0)
+    for n, k in ((40, 10), (400, 10), (4000, 37)):
+        sizes = np.bincount(chance.integers(0, k, n), minlength=k)
+        assert sizes_disagree(sized(*sizes), None) is None
+
+
+def test_given_shares_are_compared_in_order_of_size():
+    assert sizes_disagree(sized(200, 600, 200), [3, 1, 1]) is None
+    assert "objective.sizes" in sizes_disagree(sized(200, 600, 200), [1, 1, 1])

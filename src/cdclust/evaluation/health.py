@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 SURE = 0.99  # the probability above which self-labelling believes an image
+FAR = 0.12  # of the images in clusters that are too large for what was assumed of their sizes
 FEW = 0.5  # of the clusters; with fewer in use, or less even than this, something went wrong
 
 
@@ -65,3 +67,21 @@ def looks_collapsed(h: Health) -> str | None:
             "alike to the head; try a lower t or a higher learning rate."
         )
     return None
+
+
+def sizes_disagree(h: Health, shares: Sequence[float] | None) -> str | None:
+    """That the clusters are not as large as was assumed, in a sentence with what to try; None if they about are.
+
+    `shares` are those given for K clusters, in any order; None are even ones. A few images differ by chance alone.
+    """
+    k = len(h.sizes)
+    if k < 2 or h.n < k:
+        return None
+    assumed = np.sort(np.ones(k) if shares is None else np.asarray(shares, dtype=np.float64))
+    too_many = float(np.abs(np.sort(h.sizes) / h.n - assumed / assumed.sum()).sum() / 2)
+    if too_many <= FAR + 0.4 * (k / h.n) ** 0.5:
+        return None
+    said = f"Clusters hold from {h.sizes.min():,} to {h.sizes.max():,} images, {too_many:.0%} of them too many for"
+    if shares is None:
+        return f"{said} clusters of one size; if the groups differ in size, try objective.sizes=soft."
+    return f"{said} the shares in objective.sizes; if those are not certain, try objective.sizes=soft."

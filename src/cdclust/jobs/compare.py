@@ -11,20 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cdclust import run as runs
 from cdclust.data import OK, open_stream
 from cdclust.engine.compute import Compute
-from cdclust.engine.features import FeatureFeed, mean_of, unit_around
 from cdclust.engine.train import Listener
 from cdclust.errors import UsageError, UserError
 from cdclust.evaluation import comparison
 from cdclust.evaluation.baselines import SAMPLE
+from cdclust.evaluation.kmeans import unit_rows
 from cdclust.jobs import frozen, setup
 from cdclust.jobs.apart import run_apart
-from cdclust.jobs.contender import METHODS, Answer, Task, contend, seeds_for
+from cdclust.jobs.contender import METHODS, Answer, Task, contend, mean_clean, seeds_for
 from cdclust.jobs.frozen import Embedded
 from cdclust.networks.pretrained import Pretrained
 from cdclust.recipe import Recipe
@@ -121,10 +120,10 @@ def _board(
 
 
 def _sample(images: Embedded) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    feed = FeatureFeed(images.cache, images.rows, torch.device("cpu"))
     n = min(SILHOUETTE, len(images))
-    rows = np.sort(np.random.default_rng(0).choice(len(images), n, replace=False))
-    return rows, unit_around(feed.clean(torch.from_numpy(rows)), mean_of(feed)).numpy()
+    places = np.sort(np.random.default_rng(0).choice(len(images), n, replace=False))
+    features = images.cache.clean[images.rows[places]].astype(np.float32)
+    return places, unit_rows(features - mean_clean(images.cache, images.rows))
 
 
 def _result(method: str, seed: int) -> str:
@@ -158,7 +157,7 @@ def _measured(board: Board, task: Task, listener: Listener) -> dict[str, Any]:
             "remarks": grouping.remarks,
         }
         task.folder.mkdir(parents=True, exist_ok=True)
-        if not (task.folder / "assignments.csv").exists():
+        if not Run(task.folder).finished:  # a run of cdc has a fuller one already
             clusters = board.images.spread(grouping.clusters)
             Run(task.folder).write("assignments.csv", lambda f: runs.write_csv(f, _lines(board, clusters), _COLUMNS))
         board.clusterings[task.method, task.recipe.seed] = grouping.clusters

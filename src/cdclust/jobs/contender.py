@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
 from cdclust.data.features import CacheKey, FeatureCache
 from cdclust.data.imageset import OK, memory_bound
 from cdclust.engine.compute import Compute
-from cdclust.engine.features import FeatureFeed, mean_of
+from cdclust.engine.features import FeatureFeed
 from cdclust.engine.scan import ScanSettings, train_scan
 from cdclust.engine.train import Listener
 from cdclust.errors import UserError
@@ -25,6 +25,7 @@ from cdclust.recipe import Recipe
 from cdclust.run import COLUMNS, read_column
 
 CDC, SCAN = "cdc", "scan"
+AT_ONCE = 8192  # rows in memory while their mean is taken
 # Whoever adds a method adds its name here, its function to `contend`, and nothing else.
 METHODS = (*BASELINES, SCAN, CDC)
 
@@ -90,16 +91,25 @@ def _cdc(task: Task, listener: Listener) -> Grouping:
     return Grouping(clusters.astype(np.int64), remarks, sure.astype(np.float32))
 
 
-def _feed(task: Task) -> FeatureFeed:
+def _opened(task: Task) -> tuple[FeatureCache, NDArray[np.int64]]:
+    """The cache, and the rows that could be read."""
     cache = FeatureCache(task.cache, task.key)
-    rows = np.flatnonzero(np.array([status == OK for status in cache.status_list()]))
-    return FeatureFeed(cache, rows, task.compute.device)
+    return cache, np.flatnonzero(np.array([status == OK for status in cache.status_list()]))
+
+
+def mean_clean(cache: FeatureCache, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The mean (D,) of whole images' features, of which a part is in memory at a time."""
+    total = np.zeros(cache.key.dim)
+    for part in np.array_split(rows, len(rows) // AT_ONCE + 1):
+        total += cache.clean[part].sum(axis=0, dtype=np.float64)
+    return (total / len(rows)).astype(np.float32)
 
 
 def _scan(task: Task, listener: Listener) -> Grouping:
     settings = replace(ScanSettings(), neighbours=task.recipe.features.neighbours)
+    cache, rows = _opened(task)
     found = train_scan(
-        _feed(task),
+        FeatureFeed(cache, rows, task.compute.device),
         task.recipe.n_clusters,
         task.recipe.seed,
         settings,
@@ -110,10 +120,9 @@ def _scan(task: Task, listener: Listener) -> Grouping:
 
 
 def _baseline(task: Task, listener: Listener) -> tuple[Grouping, str]:
-    feed = _feed(replace(task, compute=Compute(torch.device("cpu"), "fp32")))
-    _refuse_what_does_not_fit(len(feed), task.key.dim)
-    mean = mean_of(feed).numpy()
-    rows, words = prepared(task.method, feed.clean(torch.arange(len(feed))).numpy(), mean)
+    cache, there = _opened(task)
+    _refuse_what_does_not_fit(len(there), task.key.dim)
+    rows, words = prepared(task.method, cache.clean[there].astype(np.float32), mean_clean(cache, there))
     listener.on_work("clustering", 0, STARTS)  # those that start but once tell nothing in between
     found = BASELINES[task.method](
         rows, task.recipe.n_clusters, task.recipe.seed, lambda done, total: listener.on_work("clustering", done, total)

@@ -13,7 +13,7 @@ from cdclust.data import OK, Catalogue
 from cdclust.engine.assign import Assigned, assign_all
 from cdclust.engine.feed import Feed
 from cdclust.engine.train import Listener, Progress
-from cdclust.evaluation.health import health, looks_collapsed
+from cdclust.evaluation.health import Health, health, looks_collapsed, sizes_disagree
 from cdclust.evaluation.kmeans import centroids
 from cdclust.evaluation.metrics import scores
 from cdclust.jobs.report import after_fit
@@ -22,7 +22,7 @@ from cdclust.methods import Method
 from cdclust.report.sheet import draw_sheet
 from cdclust.run import Run
 
-FOLLOWERS = ("twin.", "queue.", "recent.")  # what training needs and using the model does not
+FOLLOWERS = ("twin.", "queue.", "recent.", "sizes.")  # what training needs and using the model does not
 
 
 def scorer(bench: Bench) -> Callable[[], dict[str, float]] | None:
@@ -65,7 +65,7 @@ def write(
         run.write_array("embeddings.npy", bench.frozen.training.clean)  # mapped, and zeros where nothing was readable
     run.write("clusters.png", lambda file: draw_sheet(bench.picture, assigned).save(file, "PNG"))
     found = health(assigned.clusters, assigned.probabilities, bench.recipe.n_clusters)
-    said = looks_collapsed(found)
+    said = looks_collapsed(found) or _other_sizes(bench, found)
     batch = bench.recipe.training.batch_size
     metrics = {
         **_final_scores(bench, assigned),
@@ -140,6 +140,14 @@ def _final_scores(bench: Bench, of_training: Assigned) -> dict[str, float]:
 def _embedding_speed(bench: Bench) -> dict[str, float]:
     speed = bench.frozen.images_per_second if bench.frozen else None
     return {"embedded_images_per_second": round(speed, 1)} if speed else {}
+
+
+def _other_sizes(bench: Bench, found: Health) -> str | None:
+    """Where the clusters' sizes are not those that equation 5 was given; soft ones may be any."""
+    sizes = bench.recipe.objective.sizes
+    if sizes == "soft" or not bench.recipe.head.split:
+        return None
+    return sizes_disagree(found, None if isinstance(sizes, str) else sizes)
 
 
 def _backbone(bench: Bench) -> dict[str, Any]:

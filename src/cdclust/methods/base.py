@@ -1,5 +1,6 @@
 """What all frameworks share: the encoder, the constraint on z_c, the sum, and how an image is assigned."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from cdclust.methods.sizes import Sizes
 from cdclust.networks.encoder import Encoder, before_last_linear, build_backbone, build_head, last_linear
 from cdclust.networks.queue import Queue
 from cdclust.objectives import cdc_objective, normalise_halves, sinkhorn, split, swapped_cross_entropy
@@ -15,6 +17,7 @@ from cdclust.objectives.collective import Group
 from cdclust.recipe import Recipe
 
 Views = tuple[Tensor, Tensor]
+SOFTNESS = 1.0  # rho over epsilon where sizes are soft; see docs/experiments/imbalance.md
 
 
 @dataclass
@@ -61,6 +64,8 @@ class Method(nn.Module, ABC):
         self.halves = (self.n_logits, recipe.head.z_n)
         if self.objective.sinkhorn_queue and self.n_logits:
             self.recent = Queue(self.objective.sinkhorn_queue, (self.n_logits,))
+        if not isinstance(self.objective.sizes, str) and self.n_logits:
+            self.sizes = Sizes(self.n_logits)
         if not self.n_logits:
             self.register_buffer("centroids", torch.zeros(self.n_clusters, features))
 
@@ -136,7 +141,7 @@ class Method(nn.Module, ABC):
         return swapped_cross_entropy(z_c_q, z_c_k, codes_q, codes_k, o.t, o.cross_entropy)
 
     def codes(self, z_c: Tensor) -> Tensor:
-        """Equation 5's assignment of a batch z_c (B, K), spread evenly over the batch and the recent ones."""
+        """Equation 5's assignment of a batch z_c (B, K), spread over the batch and the recent ones."""
         o = self.objective
         scores = z_c
         if o.sinkhorn_queue and int(self.recent.seen) >= o.sinkhorn_queue:
@@ -144,7 +149,18 @@ class Method(nn.Module, ABC):
         cosines = o.sinkhorn_input == "logits" and o.normalise_z_c
         scores = scores if o.sinkhorn_input == "logits" else scores / o.t
         domain = "auto" if cosines else "log"
-        return sinkhorn(scores, o.epsilon, o.sinkhorn_iterations, domain, self.group)[: len(z_c)]
+        rho = o.epsilon * SOFTNESS if o.sizes == "soft" else math.inf
+        return sinkhorn(scores, o.epsilon, o.sinkhorn_iterations, domain, self.group, self._shares(z_c), rho)[
+            : len(z_c)
+        ]
+
+    def _shares(self, z_c: Tensor) -> Tensor | None:
+        """What part of the images each cluster is to hold; none is the same for all."""
+        given = self.objective.sizes
+        if isinstance(given, str):
+            return None
+        self.sizes.follow(self._probabilities(z_c), self.group)
+        return self.sizes.ranked(given)
 
     def _probabilities(self, z_c: Tensor) -> Tensor:
         return (z_c / self.objective.t).softmax(dim=1)
