@@ -1,4 +1,5 @@
 import os
+import time
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import torch
 from PIL import Image
 from torch.utils.data import TensorDataset
 
-from cdclust.data import load_source, open_stream, read_batches
+from cdclust.data import ImageStream, load_source, open_stream, read_batches
 
 RNG = np.random.default_rng(0)
 COLOUR = RNG.integers(0, 256, (10, 14, 12, 3), dtype=np.uint8)
@@ -87,3 +88,30 @@ def test_a_stream_gives_what_loading_gives(tmp_path, photos, kind):
     assert (stream.name, stream.split, stream.class_names) == (loaded.name, loaded.split, loaded.class_names)
     assert stream.notes == loaded.notes
     np.testing.assert_array_equal(stream.labels, loaded.labels)
+
+
+class Counted(ImageStream):
+    """Black images; which rows were read is written down."""
+
+    def __init__(self, n):
+        super().__init__("counted", [str(i) for i in range(n)])
+        self.read_so_far = []
+
+    def read(self, row, size):
+        self.read_so_far.append(row)
+        return np.zeros((3, size, size), np.uint8)
+
+    def fingerprint(self):
+        return ""
+
+
+def test_the_next_batch_is_read_while_one_is_worked_on_and_not_much_more():
+    stream = Counted(400)
+    batches = read_batches(stream, range(400), 4, 100, threads=2)
+    next(batches)
+    deadline = time.monotonic() + 20
+    while len(stream.read_so_far) < 200 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    assert 200 <= len(stream.read_so_far) <= 210
+    assert sum(len(rows) for rows, _, _ in batches) == 300

@@ -101,6 +101,20 @@ def test_what_makes_a_proposal_doubtful_is_said():
     split = decided(numbers, late, peak)
     assert (split.k, split.sure) == (4, False)
     assert "furthest apart with 8" in split.why
+    two = [0.1, 0.2, 0.48, 0.2, 0.1, 0.5, 0.1]
+    assert (decided(numbers, two, two).k, decided(numbers, two, two).why) == (7, "4 would do nearly as well")
+    less = [0.1, 0.2, 0.3, 0.2, 0.1, 0.5, 0.1]
+    assert decided(numbers, less, less).sure
     for nothing in ([0.0] * 7, [0.001 * value for value in peak]):
         assert "one cloud" in decided(numbers, nothing, peak).why
         assert "one cloud" in decided(numbers, peak, nothing).why
+
+
+def test_smoothing_keeps_what_is_flat_and_only_reaches_the_nearest_numbers():
+    numbers = candidates(4000)
+    np.testing.assert_allclose(unknown_k.smooth(numbers, [0.3] * len(numbers)), 0.3)
+    single = [float(k == 4) for k in numbers]
+    assert unknown_k.smooth(numbers, single)[2] > 0.9
+    large = unknown_k.smooth(numbers, [float(k == numbers[-9]) for k in numbers])
+    assert max(large) < 0.6
+    assert sum(value > 0.01 for value in large) <= 5

@@ -105,7 +105,9 @@ def read_batches(
     """
     _quiet()
     bad_in_all = 0
-    read = in_threads(lambda row: _read(stream, row, size), (int(r) for r in rows), threads_for(stream, threads))
+    threads = threads_for(stream, threads)
+    ahead = max(AHEAD * threads, batch_size)  # the next batch is read while this one is worked on
+    read = in_threads(lambda row: _read(stream, row, size), (int(r) for r in rows), threads, ahead)
     for start in range(0, len(rows), batch_size):
         asked = min(batch_size, len(rows) - start)
         pixels = np.empty((asked, 3, size, size), dtype=np.uint8)
@@ -211,14 +213,15 @@ def n_cores() -> int:
     return min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
-def in_threads(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+def in_threads(work: Callable[[T], R], items: Iterable[T], threads: int, ahead: int | None = None) -> Iterator[R]:
     """Results in the order of the items, a bounded number of them ahead."""
+    ahead = AHEAD * threads if ahead is None else ahead
     waiting: deque[Future[R]] = deque()
     pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="cdclust-read")
     try:
         for item in items:
             waiting.append(pool.submit(work, item))
-            if len(waiting) > AHEAD * threads:
+            if len(waiting) > ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -8,7 +8,7 @@ without that, small K always wins the second. No label is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,9 @@ MOST = 120
 STEP = 1.1  # between one K and the next
 STARTS = 3
 HALVES = 4
+SMOOTHED = 0.08  # standard deviation, in ln K, over which a curve is smoothed: one K differs from the next by chance
 AGREE = 1.34  # both criteria have to peak within this factor of the proposal for it to be sure
+RIVAL = 0.9  # of the best score: another peak, further away than that, that reaches it makes the proposal doubtful
 CHANCE = (0.01, 0.1)  # of separation and strength: what differs less from a cloud without clusters may be one
 
 Features = NDArray[np.float32]
@@ -72,7 +74,7 @@ def propose(features: Features, seed: int = 0, tell: Callable[[int, int], None] 
         found.append((max(0.0, s - s_cloud), max(0.0, p - p_cloud)))
         if tell:
             tell(done + 1, len(numbers))
-    return decided(numbers, [s for s, _ in found], [p for _, p in found])
+    return decided(numbers, *(smooth(numbers, curve) for curve in zip(*found, strict=True)))
 
 
 def candidates(n: int) -> list[int]:
@@ -152,8 +154,16 @@ def strength(points: Features, k: int, chance: np.random.Generator) -> float:
     return float(kept.mean())  # a cluster of one image keeps nothing
 
 
+def smooth(numbers: list[int], curve: Sequence[float]) -> list[float]:
+    """Each value averaged with those of nearly the same K."""
+    apart = np.log(np.array(numbers)[:, None] / np.array(numbers))
+    weights = np.exp(-((apart / SMOOTHED) ** 2) / 2)
+    found: list[float] = (weights @ np.array(curve) / weights.sum(axis=1)).tolist()
+    return found
+
+
 def decided(numbers: list[int], separation: list[float], strength: list[float]) -> Proposal:
-    """The number with the largest product; sure if both criteria peak near it and it is not the smallest or largest."""
+    """The number with the largest product; sure if both criteria peak near it and nothing rivals it."""
     score = [a * b for a, b in zip(separation, strength, strict=True)]
     best = int(np.argmax(score))
     k = numbers[best]
@@ -164,9 +174,16 @@ def decided(numbers: list[int], separation: list[float], strength: list[float]) 
         why = f"{k} is the {'least' if best == 0 else 'most'} that was tried, so the curve has no peak"
     elif _far(apart, k) or _far(again, k):
         why = f"clusters lie furthest apart with {apart}, and halves of the images agree best with {again}"
+    elif rivals := [numbers[i] for i in peaks(score) if _far(numbers[i], k) and score[i] >= RIVAL * score[best]]:
+        why = f"{' and '.join(map(str, rivals))} would do nearly as well"
     else:
         return Proposal(k, True, "both criteria peak there or near", numbers, separation, strength, score)
     return Proposal(k, False, why, numbers, separation, strength, score)
+
+
+def peaks(curve: list[float]) -> list[int]:
+    """Places that are higher than both neighbours."""
+    return [i for i in range(1, len(curve) - 1) if curve[i - 1] < curve[i] >= curve[i + 1]]
 
 
 def _far(one: int, other: int) -> bool:
