@@ -64,7 +64,7 @@ def _blocks(clusters: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 def nearest(unit: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The k most similar others of each row of length 1, most similar first, and how similar: (n, k) each."""
     n = len(unit)
-    k = min(k, n - 1)
+    k = max(0, min(k, n - 1))
     places, values = np.zeros((n, k), dtype=np.int64), np.zeros((n, k), dtype=np.float32)
     if k < 1:
         return places, values

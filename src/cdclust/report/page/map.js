@@ -49,7 +49,7 @@ function drawMap() {
   const radius = Math.max(1.6, Math.min(6, (count > 4000 ? 1.9 : count > 1500 ? 2.6 : 3.4) * Math.sqrt(atlas.scale)));
   drawDots(pen, seen, radius);
   if (atlas.draw === "images") drawPictures(pen, seen);
-  drawNames(pen);
+  if (atlas.draw === "dots") drawNames(pen);
   drawCursor(pen, radius);
   atlas.seen = seen;
 }
@@ -81,20 +81,14 @@ function disc(pen, x, y, radius) {
 
 // As many images as fit without covering each other; more of them come when the map is made larger.
 function drawPictures(pen, seen) {
-  const side = Math.min(72, 26 + 8 * Math.log2(atlas.scale + 1));
-  const taken = new Set();
-  for (const [i, x, y] of seen) {
-    if (!lit(i) || !images.thumbnail[i]) continue;
-    const [column, row] = [Math.floor(x / side), Math.floor(y / side)];
-    let free = true;
-    for (const other of taken) {
-      if (Math.abs(other[0] - x) < side && Math.abs(other[1] - y) < side) { free = false; break; }
-    }
-    if (!free) continue;
-    taken.add([x, y, column, row]);
+  const side = Math.min(80, 30 + 8 * Math.log2(atlas.scale + 1));
+  const taken = [];
+  const typicalFirst = seen.filter(([i]) => lit(i) && images.thumbnail[i]).sort((a, b) => images.typical[b[0]] - images.typical[a[0]]);
+  for (const [i, x, y] of typicalFirst) {
+    if (taken.some(([ox, oy]) => Math.abs(ox - x) < side && Math.abs(oy - y) < side)) continue;
+    taken.push([x, y]);
     const loaded = pictureFor(i);
     if (!loaded) continue;
-    pen.imageSmoothingEnabled = loaded.naturalWidth > 40;
     pen.drawImage(loaded, x - side / 2 + 1, y - side / 2 + 1, side - 2, side - 2);
     pen.strokeStyle = pointColour(i);
     pen.lineWidth = 2;
