@@ -75,7 +75,7 @@ def test_an_image_that_vanishes_while_the_page_is_drawn_is_black(shell, settings
     (tmp_path / "photos").mkdir()
     for i in range(40):
         Image.new("RGB", (20, 16), (6 * i, 0, 99)).save(tmp_path / f"photos/{i:02}.png")
-    words = (*settings({"data.size": 12}), "--device", "cpu", "--out", tmp_path / "run")
+    words = (*settings({"data.size": 12}), "--backbone", "scratch", "--device", "cpu", "--out", tmp_path / "run")
     assert shell("fit", tmp_path / "photos", *words).status == 0
     (tmp_path / "photos/07.png").write_bytes(b"")
     assert shell("report", tmp_path / "run", "--source", tmp_path / "photos").status == 0

@@ -126,7 +126,7 @@ def test_a_filter_by_confidence_leaves_what_lies_within_it(opened):
 def test_a_bar_of_the_histogram_sets_the_filter(opened):
     page = opened().page
     page.locator("#histogram rect").nth(10).click()
-    assert page.locator("#range-said").inner_text().startswith("50–55 %")
+    assert page.locator("#range-said").inner_text().startswith("50–55%")
 
 
 def test_all_images_of_a_cluster_can_be_shown(opened):

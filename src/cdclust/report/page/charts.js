@@ -83,7 +83,7 @@ function lineChart(label, xs, ys, { width = 300, height = 120 } = {}) {
   $("histogram").append(...chart("Confidence", "probability of the chosen cluster; click a bar to see its images", barChart(
     `Histogram of the confidence of ${number(page.summary.n_readable)} images; the mean is ${sure(page.summary.confidence)}`,
     counts.map((n, i) => ({ value: n, title: `${span(i)}: ${images_(n)}` })),
-    { names: [0, 0.25, 0.5, 0.75, 1].map((at) => ({ at, text: `${100 * at} %` })), onpick: (i) => {
+    { names: [0, 0.25, 0.5, 0.75, 1].map((at) => ({ at, text: `${100 * at}%` })), onpick: (i) => {
       $("low").value = 100 * edges[i]; $("high").value = 100 * edges[i + 1];
       setRange(); location.hash = "clusters";
     } },
