@@ -16,6 +16,7 @@
     return el("li", {}, link);
   });
   $("faces").append(...faces);
+  $("faces").classList.toggle("few", faces.length < 8);
   $("faces").classList.toggle("some", faces.length > 12);
   $("faces").classList.toggle("many", faces.length > 100);
   if (!images.thumbnail.some(Boolean)) $("faces").remove();
