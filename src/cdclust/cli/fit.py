@@ -47,7 +47,7 @@ def demo(
         console.show_summary(found)
     console.show_comparison(rows)
     shown = path / "seed-0" if seeds else path
-    console.out.print(f"The clusters as a picture: {shown / 'clusters.png'}")
+    console.out.print(f"The clusters to look at: {shown / 'report.html'}")
 
 
 @app.command()

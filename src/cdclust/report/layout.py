@@ -15,8 +15,8 @@ FEWEST = 8  # images that t-SNE makes sense for
 def lay_out(unit: NDArray[np.float32], seed: int = 0) -> NDArray[np.float32]:
     """Places (n, 2) in 0..1 of features of length 1; images that are alike lie near each other."""
     n = len(unit)
-    reduced = _reduced(unit)
-    if n < FEWEST or float(reduced.std(axis=0).max(initial=0)) < 1e-6:
+    reduced = _reduced(unit) if n >= FEWEST else None
+    if reduced is None or float(reduced.std(axis=0).max(initial=0)) < 1e-6:
         angle = 2 * np.pi * np.arange(n) / max(n, 1)
         return _in_a_square(np.stack([np.cos(angle), np.sin(angle)], axis=1))
     from sklearn.manifold import TSNE
@@ -40,7 +40,9 @@ def _reduced(unit: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _in_a_square(places: NDArray[np.floating]) -> NDArray[np.float32]:
-    low, high = places.min(axis=0, initial=np.inf), places.max(axis=0, initial=-np.inf)
+    if not len(places):
+        return np.zeros((0, 2), dtype=np.float32)
+    low, high = places.min(axis=0), places.max(axis=0)
     span = max(float((high - low).max(initial=0)), 1e-12)
     found: NDArray[np.float32] = ((places - (low + high) / 2) / span + 0.5).astype(np.float32)
     return found

@@ -8,7 +8,17 @@ from importlib.resources import files
 from cdclust.report.content import Page
 
 STYLES = ("page.css",)
-SCRIPTS = ("base.js", "tiles.js", "viewer.js", "clusters.js", "map.js", "charts.js", "labels.js", "rest.js")
+SCRIPTS = (
+    "base.js",
+    "tiles.js",
+    "viewer.js",
+    "clusters.js",
+    "map.js",
+    "mapmoves.js",
+    "charts.js",
+    "labels.js",
+    "rest.js",
+)
 
 
 def draw(page: Page) -> str:

@@ -40,9 +40,9 @@ def centres(features: NDArray[Any], clusters: NDArray[np.int64], n_clusters: int
     mean = (total / max(count, 1)).astype(np.float32)
     sums = np.zeros((n_clusters, features.shape[1]), dtype=np.float32)
     for rows in _blocks(clusters):
-        members = np.zeros((n_clusters, len(rows)), dtype=np.float32)
-        members[clusters[rows], np.arange(len(rows))] = 1
-        sums += members @ directions(features[rows], mean)
+        rows = rows[np.argsort(clusters[rows], kind="stable")]
+        present, starts = np.unique(clusters[rows], return_index=True)
+        sums[present] += np.add.reduceat(directions(features[rows], mean), starts, axis=0)
     return Centres(mean, directions(sums, np.zeros_like(mean)))
 
 
@@ -64,7 +64,7 @@ def _blocks(clusters: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 def nearest(unit: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The k most similar others of each row of length 1, most similar first, and how similar: (n, k) each."""
     n = len(unit)
-    k = min(k, n - 1)
+    k = max(0, min(k, n - 1))
     places, values = np.zeros((n, k), dtype=np.int64), np.zeros((n, k), dtype=np.float32)
     if k < 1:
         return places, values

@@ -12,33 +12,37 @@ from PIL import Image
 from cdclust.data.stream import in_threads
 
 BUDGET = 7_500_000  # bytes of all images of a page; in base64 they take a third more
-SIDES = (160, 128, 96, 80, 64, 48, 40, 32)  # of a thumbnail, largest first; never more than the image has
-QUALITY = 78
-FAITHFUL = 92  # for images that are tiny as they are
-TINY = 40
+# Sides in pixels with qualities of WebP, the best first; an image is never enlarged.
+LEVELS = ((160, 78), (128, 78), (96, 78), (80, 78), (64, 78), (48, 78), (48, 60), (40, 50), (32, 45), (24, 40))
+LEVELS_OF_TINY = ((40, 92), (40, 78), (40, 60), (32, 45), (24, 40))
+TINY = 40  # images that are no larger as they are
 PROBED = 64  # images that tell how many bytes one takes
 SMALL_SHARE = 0.75  # of the budget, for those outside the galleries
 
 Pixels = NDArray[np.uint8]  # (H, W, 3)
 
 
+Level = tuple[int, int]
+
+
 @dataclass(frozen=True)
-class Sides:
-    """How large images are drawn in a gallery, and elsewhere."""
+class Levels:
+    """Side and quality of the images in a gallery, and of those elsewhere."""
 
-    gallery: int
-    elsewhere: int
+    gallery: Level
+    elsewhere: Level
 
 
-def encode(pixels: Pixels, side: int) -> bytes:
-    """An image as WebP, no wider or higher than `side`."""
+def encode(pixels: Pixels, level: Level) -> bytes:
+    """An image as WebP, no wider or higher than the level's side."""
+    side, quality = level
     image = Image.fromarray(pixels)
     largest = max(image.size)
     if largest > side:
         shape = max(1, round(image.width * side / largest)), max(1, round(image.height * side / largest))
         image = image.resize(shape, Image.Resampling.LANCZOS)
     file = BytesIO()
-    image.save(file, "WEBP", quality=FAITHFUL if max(image.size) <= TINY else QUALITY, method=4)
+    image.save(file, "WEBP", quality=quality, method=4)
     return file.getvalue()
 
 
@@ -52,18 +56,21 @@ def decode(content: bytes, side: int) -> NDArray[np.float32] | None:
     return np.asarray(small, dtype=np.float32) / np.float32(255)
 
 
-def choose_sides(probes: Sequence[Pixels], n_gallery: int, n: int, budget: int = BUDGET) -> Sides:
-    """The largest sides at which all images fit the budget, by the bytes that a few of them take."""
-    if not probes:
-        return Sides(SIDES[0], SIDES[0])
-    cost = {side: float(np.mean([len(encode(pixels, side)) for pixels in probes])) for side in SIDES}
-    if (largest := next((s for s in SIDES if cost[s] * n <= budget), None)) == SIDES[0]:
-        return Sides(largest, largest)
+def choose_levels(probes: Sequence[Pixels], n_gallery: int, n: int, budget: int = BUDGET) -> Levels:
+    """The best levels at which all images fit the budget, by the bytes that a few of them take."""
+    tiny = max((max(pixels.shape[:2]) for pixels in probes), default=0) <= TINY
+    levels = LEVELS_OF_TINY if tiny else LEVELS
+    cost = {level: float(np.mean([len(encode(pixels, level)) for pixels in probes] or [0])) for level in levels}
+
+    def best(count: int, room: float) -> Level:
+        return next((level for level in levels if cost[level] * count <= room), levels[-1])
+
+    if (of_all := best(n, budget)) == levels[0]:
+        return Levels(of_all, of_all)
     rest = n - n_gallery
-    small = next((s for s in SIDES if cost[s] * rest <= SMALL_SHARE * budget), SIDES[-1])
-    left = budget - cost[small] * rest
-    large = next((s for s in SIDES if cost[s] * n_gallery <= left), small)
-    return Sides(max(large, small), small)
+    small = best(rest, SMALL_SHARE * budget)
+    large = best(n_gallery, budget - cost[small] * rest)
+    return Levels(min(large, small, key=levels.index), small)
 
 
 def thumbnails(
@@ -75,10 +82,10 @@ def thumbnails(
 ) -> Iterator[bytes]:
     """The thumbnails of images 0 to n - 1; `picture` brings one, uint8 (C, H, W)."""
     spread = np.linspace(0, n - 1, min(n, PROBED)).astype(int).tolist()
-    sides = choose_sides([to_rgb(picture(i)) for i in spread], int(in_gallery.sum()), n)
+    levels = choose_levels([to_rgb(picture(i)) for i in spread], int(in_gallery.sum()), n)
 
     def one(i: int) -> bytes:
-        return encode(to_rgb(picture(i)), sides.gallery if in_gallery[i] else sides.elsewhere)
+        return encode(to_rgb(picture(i)), levels.gallery if in_gallery[i] else levels.elsewhere)
 
     for done, content in enumerate(in_threads(one, range(n), threads), 1):
         if tell and (done % 100 == 0 or done == n):

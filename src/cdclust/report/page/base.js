@@ -51,8 +51,8 @@ function shown(text, tag = "bdi") {
 const whole = new Intl.NumberFormat("en");
 const number = (n) => whole.format(n);
 const figure = (x) => (Math.abs(x) >= 1000 ? number(Math.round(x)) : Math.abs(x) >= 100 ? x.toFixed(0) : String(+x.toPrecision(3)));
-const percent = (p, digits = 0) => (p > 0 && p < 0.005 && !digits ? "<1 %" : (100 * p).toFixed(digits) + " %");
-const sure = (p) => (p >= 0.9995 ? "100 %" : p >= 0.99 ? (Math.floor(1000 * p) / 10).toFixed(1) + " %" : percent(p));
+const percent = (p, digits = 0) => (p > 0 && p < 0.005 && !digits ? "<1%" : (100 * p).toFixed(digits) + "%");
+const sure = (p) => (p >= 0.9995 ? "100%" : p >= 0.99 ? (Math.floor(1000 * p) / 10).toFixed(1) + "%" : percent(p));
 const images_ = (n) => `${number(n)} image${n === 1 ? "" : "s"}`;
 
 const clusterName = (k) => plain(page.clusters[k].name ?? `Cluster ${k}`);

@@ -48,13 +48,13 @@ function lineChart(label, xs, ys, { width = 300, height = 120 } = {}) {
   if (high - low < 1e-9 * Math.max(1, Math.abs(high))) { low -= Math.abs(low) * 0.1 || 0.1; high += Math.abs(high) * 0.1 || 0.1; }
   const [first, last] = [xs[0], xs[xs.length - 1]];
   const x = (v) => left + (last > first ? (v - first) / (last - first) : 0.5) * (width - left - 8);
-  const y = (v) => height - 8 - ((v - low) / (high - low)) * (height - 16);
+  const y = (v) => height - 8 - ((v - low) / (high - low)) * (height - 30);
   const box = svg("svg", { viewBox: `0 0 ${width} ${height + 22}`, role: "img", "aria-label": label });
-  for (const t of ticks(low, high, 3)) box.append(svg("line", { x1: left, x2: width, y1: y(t), y2: y(t), class: "axis" }), svg("text", { x: left - 8, y: y(t) + 4, "text-anchor": "end" }, figure(t)));
+  for (const t of ticks(low, high, 4)) box.append(svg("line", { x1: left, x2: width, y1: y(t), y2: y(t), class: "axis" }), svg("text", { x: left - 8, y: y(t) + 4, "text-anchor": "end" }, figure(t)));
   box.append(svg("text", { x: left, y: height + 16 }, figure(first)), svg("text", { x: width - 8, y: height + 16, "text-anchor": "end" }, `epoch ${figure(last)}`));
   box.append(svg("path", { class: "curve", d: xs.map((v, i) => `${i ? "L" : "M"}${x(v).toFixed(1)} ${y(ys[i]).toFixed(1)}`).join("") }));
   const at = svg("circle", { r: 3.5, class: "at", cx: x(last), cy: y(ys[ys.length - 1]) });
-  const said = svg("text", { x: width - 8, y: 8, "text-anchor": "end" }, figure(ys[ys.length - 1]));
+  const said = svg("text", { x: width - 8, y: 10, "text-anchor": "end", class: "value" }, figure(ys[ys.length - 1]));
   box.append(at, said);
   const show = (i) => { at.setAttribute("cx", x(xs[i])); at.setAttribute("cy", y(ys[i])); said.textContent = i === xs.length - 1 ? figure(ys[i]) : `${figure(ys[i])} at ${figure(xs[i])}`; };
   box.addEventListener("pointermove", (event) => {
@@ -83,7 +83,7 @@ function lineChart(label, xs, ys, { width = 300, height = 120 } = {}) {
   $("histogram").append(...chart("Confidence", "probability of the chosen cluster; click a bar to see its images", barChart(
     `Histogram of the confidence of ${number(page.summary.n_readable)} images; the mean is ${sure(page.summary.confidence)}`,
     counts.map((n, i) => ({ value: n, title: `${span(i)}: ${images_(n)}` })),
-    { names: [0, 0.25, 0.5, 0.75, 1].map((at) => ({ at, text: `${100 * at} %` })), onpick: (i) => {
+    { names: [0, 0.25, 0.5, 0.75, 1].map((at) => ({ at, text: `${100 * at}%` })), onpick: (i) => {
       $("low").value = 100 * edges[i]; $("high").value = 100 * edges[i + 1];
       setRange(); location.hash = "clusters";
     } },

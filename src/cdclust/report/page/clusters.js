@@ -137,7 +137,7 @@ function setRange() {
   range.low = Math.min(low, high) / 100;
   range.high = high >= 100 || low >= 100 ? 1 : Math.max(low, high) / 100;
   const within = images.probability.reduce((n, _, i) => n + inRange(i), 0);
-  $("range-said").textContent = `${Math.min(low, high)}–${Math.max(low, high)} %, ${images_(within)}`;
+  $("range-said").textContent = `${Math.min(low, high)}–${Math.max(low, high)}%, ${images_(within)}`;
   redraw();
   range.listeners.forEach((listener) => listener());
 }

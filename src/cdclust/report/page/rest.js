@@ -5,7 +5,7 @@
   const entry = (name, value, title) => el("div", title ? { title } : {}, el("dt", {}, name), el("dd", {}, value));
   $("figures").append(
     entry("mean confidence", sure(s.confidence), "mean probability of the chosen cluster"),
-    entry("surer than 90 %", percent(s.sure), "share of images"),
+    entry("surer than 90%", percent(s.sure), "share of images"),
     ...Object.entries(s.scores).map(([name, value]) => entry(name.toUpperCase(), value.toFixed(3))),
     ...(s.n_images > s.n_readable ? [entry("unreadable", number(s.n_images - s.n_readable))] : []));
   if (s.scored) $("figures").append(el("div", { class: "said" }, el("dt", {}, `ACC, NMI and ARI: ${s.scored}.`), el("dd", { class: "hidden" }, "Labels were only ever used to report.")));
@@ -16,6 +16,7 @@
     return el("li", {}, link);
   });
   $("faces").append(...faces);
+  $("faces").classList.toggle("few", faces.length < 8);
   $("faces").classList.toggle("some", faces.length > 12);
   $("faces").classList.toggle("many", faces.length > 100);
   if (!images.thumbnail.some(Boolean)) $("faces").remove();

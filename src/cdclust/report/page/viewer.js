@@ -4,11 +4,12 @@ const viewer = { list: [], at: 0, from: null };
 function view(i, list) {
   viewer.list = list;
   viewer.at = list.indexOf(i);
-  if (!$("viewer").open) {
-    viewer.from = document.activeElement;
-    $("viewer").showModal();
-  }
+  const before = document.activeElement;
   drawViewer();
+  if ($("viewer").open) return;
+  viewer.from = before;
+  $("viewer").showModal();
+  $("viewer-close").focus();
 }
 
 function drawViewer() {
@@ -50,7 +51,8 @@ $("viewer-next").addEventListener("click", () => step(1));
 $("viewer-close").addEventListener("click", () => $("viewer").close());
 $("viewer").addEventListener("click", (event) => { if (event.target === $("viewer")) $("viewer").close(); });
 $("viewer").addEventListener("close", () => viewer.from?.focus());
-$("viewer").addEventListener("keydown", (event) => {
+document.addEventListener("keydown", (event) => {
+  if (!$("viewer").open) return;
   if (event.key === "ArrowLeft") step(-1);
   else if (event.key === "ArrowRight") step(1);
   else return;
