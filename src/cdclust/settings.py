@@ -99,7 +99,7 @@ class ObjectiveSettings(Settings):
     sinkhorn_iterations: int = Field(3, ge=1, description="of equation 5")
     sinkhorn_input: Literal["logits", "scaled"] = Field("logits", description="z_c (pseudo-code) or z_c / t (text)")
     sizes: Literal["even", "soft"] | tuple[float, ...] = Field(
-        "even", description="the clusters' shares in equation 5: even; soft, even but free to bend; or K of them"
+        "even", description="the clusters' shares in equation 5: even; soft, for groups known to differ; or K of them"
     )
     sinkhorn_queue: int = Field(0, ge=0, description="recent z_c that join the batch in equation 5")
     cross_entropy: Literal["sum", "mean"] = Field("sum", description="over clusters: equation 6, or the pseudo-code")
