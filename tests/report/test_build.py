@@ -163,7 +163,7 @@ def test_what_cannot_be_drawn_is_said_in_the_page_and_fails_nothing(make_run, tm
         ("embeddings.npy", b"\x93NUMPY", "embeddings.npy cannot be read"),
         ("metrics.json", b"[]", "metrics.json is damaged"),
         ("metrics.json", b"{}", "metrics.json is damaged"),
-        ("names.csv", b"\xff\xfe", "names.csv cannot be read"),
+        ("names.csv", b"\xff\xfe", "names.csv is not UTF-8"),
     ],
 )
 def test_a_damaged_file_of_the_run_is_named(make_run, tmp_path, name, content, words):

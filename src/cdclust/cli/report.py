@@ -12,7 +12,7 @@ from cdclust.errors import UsageError
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="run folders, or one of several seeds")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="run folders, or one of several seeds")],
     out: Annotated[Path | None, typer.Option(help="page to write; else report.html in the run folder")] = None,
     figures: Annotated[Path | None, typer.Option(help="folder to write every figure to, for papers")] = None,
     form: Annotated[str, typer.Option("--format", help="of the figures: svg or pdf")] = "svg",
