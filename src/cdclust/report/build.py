@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cdclust.errors import UserError
 from cdclust.evaluation.health import Health, health
 from cdclust.names import cluster_names
+from cdclust.recipe import described
 from cdclust.report import content, kept, similarity, words
 from cdclust.report.against_labels import against_labels, largest_classes, places_of_classes
 from cdclust.report.kept import Kept
@@ -40,6 +41,7 @@ class Material:
     cluster_names: dict[int, str]
     log: list[dict[str, Any]]
     features: NDArray[Any]  # (N, D), mapped
+    settings: dict[str, Any]  # of its recipe, by their dotted names
 
     @property
     def n_clusters(self) -> int:
@@ -60,7 +62,9 @@ def gather(run: Run, metrics: dict[str, Any]) -> Material:
         found = kept.read(run, n)
         features = read_features(run, n)
         names = read_names(run, found.rows)
-        return Material(table, found, names, metrics, _environment(run), cluster_names(run), run.log(), features)
+        environment, settings = _environment(run), {name: value for name, value, _ in described(run.recipe())}
+        called, log = cluster_names(run), run.log()
+        return Material(table, found, names, metrics, environment, called, log, features, settings)
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{run.file('metrics.json')} is damaged; a report cannot be made from it") from None
 

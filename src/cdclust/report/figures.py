@@ -13,6 +13,7 @@ from cdclust.evaluation import metrics
 from cdclust.report import similarity
 from cdclust.report.build import BINS, Material, curves
 from cdclust.report.page import visible
+from cdclust.report.sweep import Sweep, sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,6 +75,8 @@ def write(runs: Runs, folder: Path, ending: str) -> list[Path]:
 def _drawn(new: type[Figure], runs: Runs) -> list[tuple[str, Figure]]:
     names = _distinct([name for name, _ in runs])
     figures = [("curves", figure)] if (figure := training_curves(new, runs)) else []
+    if found := sweep([m.settings for _, m in runs], [m.metrics.get("acc") for _, m in runs]):
+        figures.append(("sweep", sweep_of(new, found)))
     if len(runs) > 1 and all(m.kept.places is not None for _, m in runs):
         figures.append(("map-pair", maps(new, runs)))
     for name, (_, m) in zip(names, runs, strict=True):
@@ -115,6 +118,19 @@ def training_curves(new: type[Figure], runs: Runs) -> Figure | None:
         panel.set_axis_off()
     if len(runs) > 1:
         panels[0].legend()
+    return figure
+
+
+def sweep_of(new: type[Figure], found: Sweep) -> Figure:
+    """Accuracy over a setting, mean and deviation of the seeds."""
+    figure, panel = _panel(new)
+    for value, points in found.lines.items():
+        x, mean, deviation = zip(*points, strict=True)
+        label = None if found.second is None else f"{found.second} = {value:g}"
+        panel.errorbar(x, mean, yerr=deviation, marker="o", ms=3, lw=1.2, capsize=2, label=label)
+    panel.set(xlabel=found.setting, ylabel="ACC, last epoch")
+    if found.second is not None:
+        panel.legend()
     return figure
 
 
