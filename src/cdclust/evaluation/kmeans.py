@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans, kmeans_plusplus
 
 Rows = NDArray[np.float32]
 Clusters = NDArray[np.int64]
@@ -23,6 +22,8 @@ def unit_rows(features: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def centroids(features: NDArray[np.float32], n_clusters: int, seed: int) -> NDArray[np.float32]:
     """The centroids (K, D) of features of unit length, the best of 10 starts by inertia."""
+    from sklearn.cluster import KMeans  # takes seconds to import, and most runs do without
+
     fitted = KMeans(n_clusters, n_init=10, random_state=seed).fit(unit_rows(features))
     found: NDArray[np.float32] = fitted.cluster_centers_.astype(np.float32)
     return found
@@ -30,6 +31,8 @@ def centroids(features: NDArray[np.float32], n_clusters: int, seed: int) -> NDAr
 
 def kmeans(rows: Rows, n_clusters: int, seed: int, tell: Tell) -> Clusters:
     """Lloyd's k-means from k-means++, the best of 10 starts by inertia."""
+    from sklearn.cluster import KMeans
+
     best, chosen = np.inf, np.zeros(len(rows), dtype=np.int64)
     for start, chance in enumerate(_chances(seed)):
         fitted = KMeans(n_clusters, n_init=1, random_state=chance).fit(rows)
@@ -56,6 +59,8 @@ def _chances(seed: int) -> list[int]:
 
 def _spherical(unit: Rows, n_clusters: int, seed: int) -> tuple[Clusters, float]:
     """Clusters, and the mean cosine with their centroids."""
+    from sklearn.cluster import kmeans_plusplus
+
     centres, _ = kmeans_plusplus(unit, n_clusters, random_state=seed)
     clusters = np.full(len(unit), -1, dtype=np.int64)
     for _ in range(ITERATIONS):

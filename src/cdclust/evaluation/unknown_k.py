@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 
 from cdclust.errors import UserError
 from cdclust.evaluation.kmeans import unit_rows
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 SAMPLE = 4000  # images looked at; of more a random part
 COMPARED = 2000  # of them, whose distances to each other are taken for the silhouette
@@ -114,6 +117,8 @@ def examined(points: Features, k: int, chance: np.random.Generator) -> tuple[flo
 
 def clustered(points: Features, k: int, chance: np.random.Generator, starts: int) -> KMeans:
     """k-means, the best of some starts."""
+    from sklearn.cluster import KMeans  # takes seconds to import
+
     return KMeans(k, n_init=starts, max_iter=60, random_state=int(chance.integers(2**31))).fit(points)
 
 
