@@ -40,8 +40,8 @@ def written(folder: Path, rows: int, dim: int, views: int) -> FeatureCache:
         order = chance.permutation(BLOCK)[:n]  # no two blocks the same
         cache.views[start : start + n] = block[order]
         cache.clean[start : start + n] = block[order, 0]
-    cache.views.flush()  # type: ignore[attr-defined]
-    cache.clean.flush()  # type: ignore[attr-defined]
+    cache.views.flush()
+    cache.clean.flush()
     return cache
 
 
