@@ -1,3 +1,4 @@
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,23 @@ def test_views_on_disk_are_those_in_memory(cache, monkeypatch):
     assert feed.in_memory is None
     for mapped, held in zip(feed.views(torch.arange(20), chance()), there, strict=True):
         assert torch.equal(mapped, held)
+
+
+def test_asking_ahead_reaches_the_pages_of_a_row_and_view_to_the_last(cache, monkeypatch):
+    asked = []
+
+    class Mapped:
+        def madvise(self, option, start=0, length=None):
+            asked.append((start, length))
+
+    monkeypatch.setattr(cache.views, "_mmap", Mapped())
+    cache.ask_for(np.array([0, 59]), np.array([1, 3]))
+    header, size = cache.views.offset, 8 * 2
+    first, last = header, header + (59 * 3 + 2) * size
+    for (start, length), wanted in zip(asked, (first, last), strict=True):
+        assert start % mmap.PAGESIZE == 0
+        assert start <= wanted
+        assert start + length == wanted + size
 
 
 def test_clean_features_are_the_readable_rows(cache):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -104,6 +105,28 @@ class FeatureCache:
         for row, reason in self.statuses().items():
             status[row] = reason
         return status
+
+    def at_random(self) -> None:
+        """From now on rows are read here and there: what lies behind a row is not read along with it."""
+        for array in (self.clean, self.views):
+            if (mapped := getattr(array, "_mmap", None)) is not None and hasattr(mmap, "MADV_RANDOM"):
+                mapped.madvise(mmap.MADV_RANDOM)
+
+    def ask_for(self, rows: NDArray[np.int64], views: NDArray[np.int64]) -> None:
+        """Have the system read these views of these rows (view 0: the whole image), all at the same time.
+
+        Without it a row is read when it is touched, and the next one only after that.
+        """
+        for array, chosen in ((self.clean, views == 0), (self.views, views > 0)):
+            mapped, first = getattr(array, "_mmap", None), getattr(array, "offset", 0)
+            if mapped is None or not hasattr(mmap, "MADV_WILLNEED"):
+                continue
+            size = array.shape[-1] * array.itemsize
+            places = rows[chosen] if array is self.clean else rows[chosen] * self.key.views + views[chosen] - 1
+            starts = first + places * size
+            for start in starts.tolist():
+                page = start - start % mmap.PAGESIZE
+                mapped.madvise(mmap.MADV_WILLNEED, page, start + size - page)
 
     def _array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> Any:
         path, kind = self.folder / name, dtype or np.dtype(np.float16)

@@ -60,6 +60,8 @@ class FeatureFeed:
         if self.in_memory is not None:
             return self.in_memory[rows, which].to(self.device).float()
         places, number = self.rows[rows.numpy()], which.numpy()
+        self.cache.at_random()
+        self.cache.ask_for(places, number)
         there = self.cache.clean[places]
         random = np.flatnonzero(number)
         there[random] = self.cache.views[places[random], number[random] - 1]
